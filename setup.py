@@ -52,9 +52,7 @@ KERNELS = {
 
 # A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction anywhere.
 STRICT = (
-    ["/O2", "/fp:precise"]
-    if WINDOWS
-    else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0"]
+    ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 )
 NO_OPENMP = bool(os.environ.get("DETOPS_NO_OPENMP")) or sys.platform == "darwin"
 OPENMP = [] if NO_OPENMP else (["/openmp"] if WINDOWS else ["-fopenmp"])
@@ -118,6 +116,7 @@ setup(
         "detops._cython",
         "detops._numba",
         "detops._cuda",
+        "detops.numba",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
     package_data={"detops": ["py.typed"], "detops._cython": ["*.pyi"]},

@@ -24,11 +24,7 @@ class Device:
 
     def array(self, name: str, value: Any) -> Any:
         # A host array moves when it is cast: what a kernel does not take never does.
-        return (
-            cuda.as_cuda_array(value)
-            if hasattr(value, "__cuda_array_interface__")
-            else HOST.array(name, value)
-        )
+        return cuda.as_cuda_array(value) if hasattr(value, "__cuda_array_interface__") else HOST.array(name, value)
 
     def cast(self, array: Any, dtype: np.dtype) -> Any:
         if isinstance(array, np.ndarray):

@@ -31,9 +31,7 @@ def encode(boxes, anchors, scales, means, classes, stride, step, out):  # type: 
             near = i * step + side * stride
             far = near + 2 * stride
             anchor = i // classes * step + side * stride
-            shift, growth = encode_span(
-                boxes[near], boxes[far], anchors[anchor], anchors[anchor + 2 * stride]
-            )
+            shift, growth = encode_span(boxes[near], boxes[far], anchors[anchor], anchors[anchor + 2 * stride])
             out[near] = rescale(shift, scales[side], means[side])
             out[far] = rescale(growth, scales[2 + side], means[2 + side])
 

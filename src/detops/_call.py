@@ -107,12 +107,8 @@ class Call:
 
             self.space = device_arrays.Device(gpu_arrays[0] if gpu_arrays else None)
         elif gpu_arrays:
-            raise TypeError(
-                f"backend {self.backend!r}: expected arrays in host memory, got {type(gpu_arrays[0])}"
-            )
-        self.inputs = {
-            name: self.space.array(name, value) for name, value in arrays.items() if value is not None
-        }
+            raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {type(gpu_arrays[0])}")
+        self.inputs = {name: self.space.array(name, value) for name, value in arrays.items() if value is not None}
 
     def __getitem__(self, name: str) -> Any:
         """Return an array argument as this call's space sees it, None if it is absent."""
@@ -146,9 +142,7 @@ class Call:
 class Results:
     """Arrays that a kernel writes (``buffers``) and how they become what the caller gets (``deliver``)."""
 
-    def __init__(
-        self, call: Call, out: Any, wanted: Sequence[tuple[Sequence[int], np.dtype, np.dtype]]
-    ) -> None:
+    def __init__(self, call: Call, out: Any, wanted: Sequence[tuple[Sequence[int], np.dtype, np.dtype]]) -> None:
         self._call = call
         self._targets: list[Any] = [None] * len(wanted)
         if out is not None:
@@ -162,9 +156,7 @@ class Results:
         self._given = out
         self._dtypes = [np.dtype(dtype) for _, dtype, _ in wanted]
         self.buffers = [
-            target
-            if self._writable_directly(target, np.dtype(computed))
-            else call.space.empty(shape, computed)
+            target if self._writable_directly(target, np.dtype(computed)) else call.space.empty(shape, computed)
             for target, (shape, _, computed) in zip(self._targets, wanted, strict=True)
         ]
 

@@ -33,9 +33,7 @@ def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
     )
     if not fits:
         wanted = ", ".join(str(axis) for axis in axes)
-        raise ValueError(
-            f"{name}: expected shape ({wanted}{',' if len(axes) == 1 else ''}), got {tuple(got)}"
-        )
+        raise ValueError(f"{name}: expected shape ({wanted}{',' if len(axes) == 1 else ''}), got {tuple(got)}")
 
 
 def same_shape(name: str, got: Sequence[int], other: str, wanted: Sequence[int]) -> None:

@@ -97,9 +97,7 @@ def _cpu_backend() -> str:
 def require(backend: str) -> None:
     """Raise ValueError for an unknown backend, BackendError for one that cannot run here."""
     if backend not in BACKENDS:
-        raise ValueError(
-            f"backend: expected one of {', '.join(map(repr, BACKENDS))} or None, got {backend!r}"
-        )
+        raise ValueError(f"backend: expected one of {', '.join(map(repr, BACKENDS))} or None, got {backend!r}")
     _load_backend(backend)
 
 

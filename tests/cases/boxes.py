@@ -56,6 +56,5 @@ _ENCODE = [
 ]
 
 CASES = [
-    Case("decode_bbox", name, {"box_predictions": t, "anchors": a}, options)
-    for name, t, a, options in _DECODE
+    Case("decode_bbox", name, {"box_predictions": t, "anchors": a}, options) for name, t, a, options in _DECODE
 ] + [Case("encode_bbox", name, {"boxes": b, "anchors": a}, options) for name, b, a, options in _ENCODE]

@@ -33,9 +33,7 @@ _FLOAT_ONLY = [
 CASES = []
 for _operator in ("cummax", "cummin"):
     for _name, _x, _options in _EVERYWHERE:
-        CASES.append(
-            Case(_operator, _name, {"x": _x}, _options, dtypes=(*_FLOATS, *_INTEGERS, "bool"), exact=True)
-        )
+        CASES.append(Case(_operator, _name, {"x": _x}, _options, dtypes=(*_FLOATS, *_INTEGERS, "bool"), exact=True))
     for _name, _x, _options in _FLOAT_ONLY:
         CASES.append(Case(_operator, _name, {"x": _x}, _options, exact=True))
     CASES.append(

@@ -29,9 +29,7 @@ def _exp(x):
         return math.inf
 
 
-def decode_bbox(
-    box_predictions, anchors, *, decode_clip=None, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1
-):
+def decode_bbox(box_predictions, anchors, *, decode_clip=None, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
     predictions, boxes = _by_box(box_predictions, anchors, axis)
     result = np.empty(predictions.shape)
     for n, k in np.ndindex(*predictions.shape[:2]):

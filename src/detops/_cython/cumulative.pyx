@@ -3,15 +3,8 @@
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
+include "cumulative.pxi"
 include "../_core/cumulative.py"
-
-cdef struct Scan:
-    const element* x
-    element* values
-    long long* indices
-    Py_ssize_t length
-    Py_ssize_t inner
-    bint smallest
 
 
 cdef enum:
@@ -21,7 +14,7 @@ cdef enum:
 
 cdef int scan_rows(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one row of a contiguous axis."""
-    cdef const Scan* scan = <const Scan*> arguments
+    cdef const Cumulative* scan = <const Cumulative*> arguments
     cdef Py_ssize_t row, i, start, at
     cdef element best, candidate
     for row in range(begin, end):
@@ -40,7 +33,7 @@ cdef int scan_rows(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
 
 cdef int scan_columns(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one block of columns: row after row, each compared with the row of results before it."""
-    cdef const Scan* scan = <const Scan*> arguments
+    cdef const Cumulative* scan = <const Cumulative*> arguments
     cdef Py_ssize_t blocks = (scan.inner + COLUMNS - 1) // COLUMNS
     cdef Py_ssize_t item, i, j, first, width, row, before
     cdef element candidate
@@ -64,14 +57,18 @@ cdef int scan_columns(const void* arguments, Py_ssize_t begin, Py_ssize_t end) n
     return 0
 
 
+cdef api int cumulative_operator(const void* arguments, const Team* team) noexcept nogil:
+    cdef const Cumulative* scan = <const Cumulative*> arguments
+    if scan.inner == 1:
+        return team.spread(team, scan_rows, scan, scan.outer, 1 + 32768 // scan.length)
+    return team.spread(team, scan_columns, scan, scan.outer * ((scan.inner + COLUMNS - 1) // COLUMNS), 1)
+
+
 def cumulative(x, bint smallest, values, indices):
-    cdef Scan scan
+    cdef Cumulative scan
     scan.x = <const element*> data(x)
     scan.values = <element*> mutable(values)
     scan.indices = <long long*> mutable(indices)
-    outer, scan.length, scan.inner = x.shape
+    scan.outer, scan.length, scan.inner = x.shape
     scan.smallest = smallest
-    if scan.inner == 1:
-        spread(scan_rows, &scan, outer, 1 + 32768 // scan.length)
-    else:
-        spread(scan_columns, &scan, outer * ((scan.inner + COLUMNS - 1) // COLUMNS), 1)
+    execute(cumulative_operator, &scan)
