@@ -5,7 +5,7 @@ from detops._cuda.device import cuda, jit, launch
 
 
 @jit
-def decode(t, anchors, clip, scales, means, classes, stride, step, out):  # type: ignore[no-untyped-def]
+def decode(t, anchors, clip, scales, means, classes, stride, step, out):
     """Neighbouring coordinates of a box are stride apart, neighbouring boxes step apart."""
     for i in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
         for side in range(2):
@@ -24,7 +24,7 @@ def decode(t, anchors, clip, scales, means, classes, stride, step, out):  # type
 
 
 @jit
-def encode(boxes, anchors, scales, means, classes, stride, step, out):  # type: ignore[no-untyped-def]
+def encode(boxes, anchors, scales, means, classes, stride, step, out):
     """Neighbouring coordinates of a box are stride apart, neighbouring boxes step apart."""
     for i in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
         for side in range(2):
@@ -36,7 +36,7 @@ def encode(boxes, anchors, scales, means, classes, stride, step, out):  # type: 
             out[far] = rescale(growth, scales[2 + side], means[2 + side])
 
 
-def _launch(kernel, subject, anchors, attributes, scales, means, classes, planes, out):  # type: ignore[no-untyped-def]
+def _launch(kernel, subject, anchors, attributes, scales, means, classes, planes, out):
     real = out.dtype.type
     count = out.size // 4
     stride, step = (count, 1) if planes else (1, 4)
@@ -45,11 +45,11 @@ def _launch(kernel, subject, anchors, attributes, scales, means, classes, planes
     launch(kernel, count, *flat[:2], *map(real, attributes), *numbers, classes, stride, step, flat[2])
 
 
-def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):  # type: ignore[no-untyped-def]
+def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):
     """Kernel of decode_bbox."""
     _launch(decode, box_predictions, anchors, (decode_clip,), scales, means, classes, planes, out)
 
 
-def encode_bbox(boxes, anchors, scales, means, classes, planes, out):  # type: ignore[no-untyped-def]
+def encode_bbox(boxes, anchors, scales, means, classes, planes, out):
     """Kernel of encode_bbox."""
     _launch(encode, boxes, anchors, (), scales, means, classes, planes, out)

@@ -5,7 +5,7 @@ from detops._cuda.device import cuda, jit, launch
 
 
 @jit
-def scan(x, smallest, values, indices):  # type: ignore[no-untyped-def]
+def scan(x, smallest, values, indices):
     """One item is one run along the axis."""
     inner = x.shape[2]
     for item in range(cuda.grid(1), x.shape[0] * inner, cuda.gridsize(1)):
@@ -21,6 +21,6 @@ def scan(x, smallest, values, indices):  # type: ignore[no-untyped-def]
             indices[row, i, column] = at
 
 
-def cumulative(x, smallest, values, indices):  # type: ignore[no-untyped-def]
+def cumulative(x, smallest, values, indices):
     """Kernel of cummax and cummin."""
     launch(scan, x.shape[0] * x.shape[2], x, smallest, values, indices)

@@ -4,12 +4,12 @@ compiled = False
 Py_ssize_t = bint = int
 
 
-def _same(function):  # type: ignore[no-untyped-def]
+def _same(function):
     return function
 
 
 cfunc = inline = nogil = _same
 
 
-def exceptval(check=False):  # type: ignore[no-untyped-def]
+def exceptval(check=False):
     return _same

@@ -6,16 +6,16 @@ real = float
 element = float
 
 
-def typed(value, like):  # type: ignore[no-untyped-def]
+def typed(value, like):
     """``value`` as a number of the type of ``like``: a bare constant would make float32 data float64."""
     return type(like)(value)
 
 
-def exp(x):  # type: ignore[no-untyped-def]
+def exp(x):
     """e to the ``x`` in the type of ``x``; inf where that overflows."""
     return np.exp(x)
 
 
-def log(x):  # type: ignore[no-untyped-def]
+def log(x):
     """Natural logarithm in the type of ``x``; -inf at 0 and NaN below."""
     return np.log(x)

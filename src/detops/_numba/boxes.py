@@ -5,7 +5,7 @@ from detops._numba.spread import jit, spread
 
 
 @jit
-def decode_loop(begin, end, t, anchors, clip, scales, means, classes, out):  # type: ignore[no-untyped-def]
+def decode_loop(begin, end, t, anchors, clip, scales, means, classes, out):
     """One item is one box; arrays are (boxes, 4)."""
     for i in range(begin, end):
         for side in range(2):
@@ -21,7 +21,7 @@ def decode_loop(begin, end, t, anchors, clip, scales, means, classes, out):  # t
 
 
 @jit
-def encode_loop(begin, end, boxes, anchors, scales, means, classes, out):  # type: ignore[no-untyped-def]
+def encode_loop(begin, end, boxes, anchors, scales, means, classes, out):
     """One item is one box; arrays are (boxes, 4)."""
     for i in range(begin, end):
         for side in range(2):
@@ -35,14 +35,14 @@ def encode_loop(begin, end, boxes, anchors, scales, means, classes, out):  # typ
             out[i, 2 + side] = rescale(growth, scales[2 + side], means[2 + side])
 
 
-def by_box(planes, *arrays):  # type: ignore[no-untyped-def]
+def by_box(planes, *arrays):
     """Views of arrays as (boxes, 4), whichever way they lie in memory."""
     if planes:
         return tuple(array.reshape((4, array.size // 4)).T for array in arrays)
     return tuple(array.reshape((array.size // 4, 4)) for array in arrays)
 
 
-def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):  # type: ignore[no-untyped-def]
+def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):
     """Kernel of decode_bbox."""
     real = out.dtype.type
     t, a, o = by_box(planes, box_predictions, anchors, out)
@@ -50,7 +50,7 @@ def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, p
     spread(decode_loop, out.size // 4, 8192, t, a, real(decode_clip), *numbers, classes, o)
 
 
-def encode_bbox(boxes, anchors, scales, means, classes, planes, out):  # type: ignore[no-untyped-def]
+def encode_bbox(boxes, anchors, scales, means, classes, planes, out):
     """Kernel of encode_bbox."""
     real = out.dtype.type
     b, a, o = by_box(planes, boxes, anchors, out)

@@ -5,7 +5,7 @@ from detops._numba.spread import jit, spread
 
 
 @jit
-def scan(begin, end, x, smallest, values, indices):  # type: ignore[no-untyped-def]
+def scan(begin, end, x, smallest, values, indices):
     """One item is one run along the axis."""
     inner = x.shape[2]
     for item in range(begin, end):
@@ -21,7 +21,7 @@ def scan(begin, end, x, smallest, values, indices):  # type: ignore[no-untyped-d
             indices[row, i, column] = at
 
 
-def cumulative(x, smallest, values, indices):  # type: ignore[no-untyped-def]
+def cumulative(x, smallest, values, indices):
     """Kernel of cummax and cummin."""
     outer, length, inner = x.shape
     spread(scan, outer * inner, 1 + 65536 // length, x, smallest, values, indices)

@@ -7,7 +7,7 @@ from detops._numba.spread import jit
 
 
 @jit
-def _extremes(x, axis, smallest):  # type: ignore[no-untyped-def]
+def _extremes(x, axis, smallest):
     position = axis + x.ndim if axis < 0 else axis
     if position < 0 or position >= x.ndim:
         raise ValueError("axis: out of range")
@@ -26,12 +26,12 @@ def _extremes(x, axis, smallest):  # type: ignore[no-untyped-def]
 
 
 @jit
-def cummax(x, axis=-1):  # type: ignore[no-untyped-def]
+def cummax(x, axis=-1):
     """``detops.cummax`` for compiled code: values and indices of the running maximum along an axis."""
     return _extremes(x, axis, False)
 
 
 @jit
-def cummin(x, axis=-1):  # type: ignore[no-untyped-def]
+def cummin(x, axis=-1):
     """``detops.cummin`` for compiled code: values and indices of the running minimum along an axis."""
     return _extremes(x, axis, True)
