@@ -14,7 +14,7 @@ def one_node(
     attributes: Mapping[str, Any] | None = None,
     *,
     outputs: int = 1,
-    opset: int = 22,
+    opset: int = 20,
     threads: int | None = None,
 ) -> Callable[[], list[np.ndarray]]:
     """Return a function that runs an ONNX operator on these inputs.
@@ -29,8 +29,8 @@ def one_node(
         The node's attributes.
     outputs : int, default 1
         How many outputs to ask for.
-    opset : int, default 22
-        The version of the operator set.
+    opset : int, default 20
+        The version of the operator set. onnxruntime implements few of the operators of 22.
     threads : int, optional
         Threads inside the operator; None for as many as detops uses.
 
