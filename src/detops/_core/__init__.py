@@ -31,6 +31,9 @@ def _load() -> tuple[ModuleType, ...]:
             sys.modules["cython"] = real
 
 
+_LOADED = _load()
+
+
 def defined(module: ModuleType) -> dict[str, Callable]:
     """The functions that a module defines, by name."""
     return {
@@ -42,7 +45,4 @@ def defined(module: ModuleType) -> dict[str, Callable]:
 
 def functions() -> dict[str, Callable]:
     """All functions of the core by name."""
-    return {name: value for module in _load() for name, value in defined(module).items()}
-
-
-_load()
+    return {name: value for module in _LOADED for name, value in defined(module).items()}
