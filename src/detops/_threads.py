@@ -13,12 +13,30 @@ def _default() -> int:
     text = os.environ.get("DETOPS_NUM_THREADS", "").strip()
     if not text:
         return _usable_cpus()
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"DETOPS_NUM_THREADS: expected a whole number of at least 1, got {text!r}")
     return int(text)
 
 
 _num_threads = _default()
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def openmp_threads() -> int:
+    """How many threads an OpenMP loop may use: one in a forked child.
+
+    OpenMP's threads do not survive a fork, and GNU's runtime would wait for them for ever.
+    """
+    return 1 if _forked else _num_threads
 
 
 def get_num_threads() -> int:
@@ -42,7 +60,8 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set how many threads a CPU kernel may use, in the whole process.
 
-    Results never depend on it.
+    Results never depend on it. In a child made by ``os.fork()`` compiled kernels stay on one thread, because OpenMP
+    does not survive a fork.
 
     Parameters
     ----------

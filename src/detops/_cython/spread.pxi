@@ -4,7 +4,7 @@
 # memory ran out.
 from cython.parallel cimport prange
 
-from detops._threads import get_num_threads
+from detops._threads import openmp_threads
 
 ctypedef int (*loop_t)(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 
@@ -38,7 +38,7 @@ cdef inline int execute(operator_t operator, const void* arguments) except -1:
     cdef int failed
     team.spread = spread_openmp
     team.pool = NULL
-    team.threads = get_num_threads()
+    team.threads = openmp_threads()
     with nogil:
         failed = operator(arguments, &team)
     if failed:
