@@ -1,8 +1,6 @@
 """Threads: results depend on no number of them, and any number of Python's may call at once."""
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -10,6 +8,7 @@ import pytest
 
 import detops
 from tests import calls
+from tests.processes import run
 
 CPU = ("cython", "numba")
 PYTHON_THREADS = 8
@@ -20,17 +19,6 @@ def _keep_the_number_of_threads() -> Iterator[None]:
     before = detops.get_num_threads()
     yield
     detops.set_num_threads(before)
-
-
-def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own; one that hangs is an error."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 @pytest.mark.parametrize("backend", CPU)
@@ -77,6 +65,8 @@ def test_set_num_threads() -> None:
     assert detops.get_num_threads() == 3
     with pytest.raises(ValueError, match=r"^n: expected at least 1, got 0$"):
         detops.set_num_threads(0)
+    with pytest.raises(ValueError, match=r"^n: expected at most 4096, got 4097$"):
+        detops.set_num_threads(4097)
     for wrong in (1.5, "2", True, None):
         with pytest.raises(TypeError, match=r"^n: expected an integer, got "):
             detops.set_num_threads(wrong)  # type: ignore[arg-type]
@@ -91,10 +81,10 @@ def test_environment_sets_the_number() -> None:
     assert run(code, DETOPS_NUM_THREADS="").stdout == f"{usable}\n"
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", "4097"])
 def test_environment_with_no_number(text: str) -> None:
     last = run("import detops", DETOPS_NUM_THREADS=text).stderr.splitlines()[-1]
-    assert last == f"ValueError: DETOPS_NUM_THREADS: expected a whole number of at least 1, got {text!r}"
+    assert last == f"ValueError: DETOPS_NUM_THREADS: expected a whole number from 1 to 4096, got {text!r}"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -2,6 +2,9 @@
 
 import os
 
+# More would only exhaust the machine.
+MAX_THREADS = 4096
+
 
 def _usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
@@ -13,8 +16,8 @@ def _default() -> int:
     text = os.environ.get("DETOPS_NUM_THREADS", "").strip()
     if not text:
         return _usable_cpus()
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"DETOPS_NUM_THREADS: expected a whole number of at least 1, got {text!r}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
+        raise ValueError(f"DETOPS_NUM_THREADS: expected a whole number from 1 to {MAX_THREADS}, got {text!r}")
     return int(text)
 
 
@@ -66,14 +69,14 @@ def set_num_threads(n: int) -> None:
     Parameters
     ----------
     n : int
-        At least 1.
+        From 1 to 4096.
 
     Raises
     ------
     TypeError
         If ``n`` is not an integer.
     ValueError
-        If ``n`` is below 1.
+        If ``n`` is below 1 or above 4096.
 
     Examples
     --------
@@ -87,4 +90,4 @@ def set_num_threads(n: int) -> None:
     from detops import _checks
 
     global _num_threads
-    _num_threads = _checks.integer("n", n, at_least=1)
+    _num_threads = _checks.integer("n", n, at_least=1, at_most=MAX_THREADS)
