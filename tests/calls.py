@@ -18,12 +18,12 @@ def boxes_of(rng: np.random.Generator, count: int, extent: float = 200.0) -> np.
 
 
 def _decode(rng: np.random.Generator, size: int) -> Case:
-    arrays = {"box_predictions": rng.normal(0, 0.5, (500 * size, 4)), "anchors": boxes_of(rng, 500 * size)}
+    arrays = {"box_predictions": rng.normal(0, 0.5, (200 * size, 4)), "anchors": boxes_of(rng, 200 * size)}
     return Case("decode_bbox", "", arrays, {"decode_clip": 4.0, "scales": (10, 10, 5, 5)})
 
 
 def _encode(rng: np.random.Generator, size: int) -> Case:
-    return Case("encode_bbox", "", {"boxes": boxes_of(rng, 500 * size), "anchors": boxes_of(rng, 500 * size)})
+    return Case("encode_bbox", "", {"boxes": boxes_of(rng, 200 * size), "anchors": boxes_of(rng, 200 * size)})
 
 
 def _cummax(rng: np.random.Generator, size: int) -> Case:

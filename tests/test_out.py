@@ -56,7 +56,7 @@ def test_what_does_not_fit(operator: str, what: str, backend: str) -> None:
 def test_number_of_arrays(operator: str) -> None:
     case = calls.ordinary(operator)
     results = calls.call(case)
-    with pytest.raises(ValueError, match="^out: expected "):
+    with pytest.raises(ValueError, match=r"^out: expected "):
         calls.call(case, out=(*results, results[0]))
     if len(results) > 1:
         with pytest.raises(ValueError, match=rf"^out: expected a tuple of {len(results)} arrays, got an array$"):
@@ -92,7 +92,7 @@ def test_out_may_overlap_an_input() -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_results_must_not_overlap_each_other(backend: str) -> None:
     both = np.zeros(7, np.int64)
-    with pytest.raises(ValueError, match="^out: expected arrays that share no memory, got some that may$"):
+    with pytest.raises(ValueError, match=r"^out: expected arrays that share no memory, got some that may$"):
         detops.cummax(np.arange(6), out=(both[:-1], both[1:]), backend=backend)
 
 
