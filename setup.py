@@ -86,6 +86,17 @@ def extensions() -> list[Extension]:
             for element, isa in builds
         ]
     built += cythonize(Extension("detops._cython.cpu", ["src/detops/_cython/cpu.pyx"]), **OPTIONS)
+    # Arguments of kernels look the same for all element types, so the library needs no particular one.
+    built += cythonize(
+        Extension(
+            "detops.onnx._native",
+            ["src/detops/onnx/_native.pyx"],
+            define_macros=[("DETOPS_ELEMENT", "float"), ("DETOPS_IS_FLOAT32", "1")],
+            extra_compile_args=STRICT + WARNINGS,
+            export_symbols=["RegisterCustomOps"],
+        ),
+        **OPTIONS,
+    )
     return built
 
 
@@ -117,6 +128,7 @@ setup(
         "detops._numba",
         "detops._cuda",
         "detops.numba",
+        "detops.onnx",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
     package_data={"detops": ["py.typed"], "detops._cython": ["*.pyi"]},

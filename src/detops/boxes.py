@@ -189,8 +189,8 @@ def _layout(name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: i
     last = position == len(shape) - 1
     if last and anchors == (*shape[:-1], 4) and shape[-1] % 4 == 0:
         return max(shape[-1] // 4, 1), 1
-    if shape[position] != 4:
-        wanted = "(..., 4) or (..., 4 * num_classes)" if last else f"with 4 coordinates on axis {position}"
-        raise ValueError(f"{name}: expected shape {wanted}, got {shape}")
-    _checks.same_shape("anchors", anchors, name, shape)
+    if shape[position] % 4 or (shape[position] != 4 and not last):
+        fitting = "(..., 4) or (..., 4 * num_classes)" if last else f"with 4 coordinates on axis {position}"
+        raise ValueError(f"{name}: expected shape {fitting}, got {shape}")
+    _checks.shape("anchors", anchors, (*shape[:position], 4, *shape[position + 1 :]))
     return 1, max(math.prod(shape[position + 1 :]), 1)
