@@ -12,7 +12,7 @@ if not cython.compiled:
 @cython.exceptval(check=False)
 def box_side(first: real, second: real, form: cython.Py_ssize_t) -> tuple[real, real]:
     """Ends of a side, from its ends as they are (form 0), in either order (1), or from its centre and length (2)."""
-    half: real = second * typed(0.5, second)
+    half: real = product(second, typed(0.5, second))
     if form == 2:
         return first - half, first + half
     if form == 1 and first > second:
