@@ -16,14 +16,21 @@ KERNELS = {
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
     "encode_bbox": "boxes",
+    "nms": "nms",
+    "non_max_suppression": "nms",
+    "selected_rows": "nms",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
 OPERATORS = {
+    "batched_nms": ("nms",),
     "cummax": ("cumulative",),
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
     "encode_bbox": ("encode_bbox",),
+    "nms": ("nms",),
+    "non_max_suppression": ("non_max_suppression", "selected_rows"),
+    "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")
