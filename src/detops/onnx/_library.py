@@ -21,6 +21,7 @@ _ALL_DOMAINS = ("", *DOMAINS)
 _KERNELS = {
     "cumulative": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
+    "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
 }
 
 # Text options as the numbers that the kernels know them by.
@@ -145,8 +146,6 @@ def _native() -> Any:
 
 
 def _row(operator: Operator) -> dict[str, Any]:
-    # ONNX Runtime cannot infer shapes where an input in the middle may be absent.
-    optional = [not declared.required for declared in operator.inputs]
     return {
         "domain": operator.domain,
         "name": operator.name,
@@ -157,7 +156,6 @@ def _row(operator: Operator) -> dict[str, Any]:
         "attributes": [_attribute(declared) for declared in operator.attributes],
         "fixed": {argument: _code(value) for argument, value in operator.fixed.items()},
         "kernels": [(dtype, _capsules(operator.family, dtype)) for dtype in operator.dtypes],
-        "infers": sum(optional) < 2,
     }
 
 

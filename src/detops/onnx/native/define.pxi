@@ -14,6 +14,10 @@ KINDS = {
 FAMILIES = {
     "cumulative": (("x",), ("axis", "smallest")),
     "decode_bbox": (("box_predictions", "anchors"), ("decode_clip", "lower_clip", "scales", "means", "axis")),
+    "non_max_suppression_padded": (
+        ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+        ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+    ),
 }
 
 cdef list _kept = []  # texts that C points to
@@ -29,6 +33,8 @@ cdef Steps _steps(str family):
         steps = Steps(plan_cumulative, compute_cumulative)
     elif family == "decode_bbox":
         steps = Steps(plan_decode_bbox, compute_decode_bbox)
+    elif family == "non_max_suppression_padded":
+        steps = Steps(plan_nms, compute_nms)
     else:
         raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
     return steps
@@ -85,13 +91,13 @@ cdef int _define_row(Row* row, dict source) except -1:
     row.title = _text(source["title"])
     row.plan = steps.plan
     row.compute = steps.compute
-    row.infers = source["infers"]
     row.input_count = len(source["inputs"])
     for i, (name, argument, dtype, required) in enumerate(source["inputs"]):
         row.inputs[i].name = _text(name)
         row.inputs[i].slot = inputs.index(argument)
         row.inputs[i].type = 0 if dtype == "T" else TYPES[dtype]
         row.inputs[i].required = required
+        row.has_optional = row.has_optional or not required
     row.output_count = len(source["outputs"])
     for i, dtype in enumerate(source["outputs"]):
         row.outputs[i].type = 0 if dtype == "T" else TYPES[dtype]

@@ -49,6 +49,7 @@ cdef int infer_input(Call* call, Symbols* symbols, const Input* declared, size_t
     if call.status is not NULL or read_shape(call, info, tensor, declared.name):
         return -1
     tensor.present = True
+    tensor.data = NULL
     if declared.type == 0:
         call.status = (<get_type_t> call.api[GET_TENSOR_ELEMENT_TYPE])(info, &symbols.type)
         if call.status is not NULL:
@@ -80,13 +81,11 @@ cdef int infer_inputs(Call* call, Symbols* symbols) noexcept nogil:
 
 
 cdef int trial(Call* call, Symbols* symbols, int which) noexcept nogil:
-    """Plan with one set of stand-ins; 1 where the plan refuses the shapes, -1 where they are not known well enough."""
+    """Plan with one set of stand-ins: 0, REFUSED or, where shapes are not known well enough, UNKNOWN."""
     symbols.count = 0
     symbols.trial = which
     call.message[0] = 0
-    if infer_inputs(call, symbols):
-        return -1
-    return 1 if call.row.plan(call) else 0
+    return UNKNOWN if infer_inputs(call, symbols) else call.row.plan(call)
 
 
 cdef Status set_shape(Call* call, int index, const Tensor* small, const Symbols* symbols) noexcept nogil:
@@ -140,7 +139,7 @@ cdef Status infer_output_shape(const CustomOp* op, void* context) noexcept nogil
     if found == 0:
         memcpy(small, call.outputs, sizeof(small))
         found = trial(&call, &symbols, 1)
-    if found == 1 and symbols.count == 0:
+    if found == REFUSED and symbols.count == 0:
         return outcome(&call)
     if found:
         # Refused for a stand-in, or unknown: what is wrong shows when the kernel runs.

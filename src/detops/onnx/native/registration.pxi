@@ -2,6 +2,7 @@
 
 cdef enum:
     MAX_DOMAINS = 4
+    SAFE_INFERENCE = 32  # the y of the oldest ONNX Runtime 1.y that was seen to infer with absent inputs
 
 cdef struct Op:
     CustomOp head  # ONNX Runtime knows this part
@@ -117,12 +118,12 @@ cdef void destroy_kernel(void* kernel) noexcept nogil:
     free(kernel)
 
 
-cdef void describe(Op* op, const Row* row, int which, Api api, int version) noexcept nogil:
+cdef void describe(Op* op, const Row* row, int which, Api api, int runtime) noexcept nogil:
     op.row = row
     op.api = api
     op.type = row.types[which]
     op.kernels = row.kernels[which]
-    op.head.version = version
+    op.head.version = min(runtime, <int> NEWEST_API)
     op.head.get_name = op_name
     op.head.get_execution_provider = op_provider
     op.head.get_input_type = op_input_type
@@ -139,13 +140,14 @@ cdef void describe(Op* op, const Row* row, int which, Api api, int version) noex
     op.head.get_variadic_output_homogeneity = op_one
     op.head.create_kernel_v2 = create_kernel
     op.head.kernel_compute_v2 = kernel_compute
-    if row.infers:
+    # Older versions crash while they infer shapes where an optional input is absent.
+    if not row.has_optional or runtime >= SAFE_INFERENCE:
         op.head.infer_output_shape = infer_output_shape
     op.head.get_start_version = op_one
     op.head.get_end_version = op_any_version
 
 
-cdef Status make_domain(Api api, int version, const Domain* domain, void** made) noexcept nogil:
+cdef Status make_domain(Api api, int runtime, const Domain* domain, void** made) noexcept nogil:
     """Create a domain with all its operators, one for each type of element."""
     cdef Status status = (<create_domain_t> api[CREATE_CUSTOM_OP_DOMAIN])(domain.name, made)
     cdef Op* op
@@ -157,7 +159,7 @@ cdef Status make_domain(Api api, int version, const Domain* domain, void** made)
             op = <Op*> calloc(1, sizeof(Op))
             if op is NULL:
                 return make_status(api, ORT_FAIL, "detops: not enough memory")
-            describe(op, &domain.rows[i], j, api, version)
+            describe(op, &domain.rows[i], j, api, runtime)
             status = (<pair_t> api[CUSTOM_OP_DOMAIN_ADD])(made[0], op)
     return status
 
@@ -176,7 +178,7 @@ cdef Registration* registration_for(Api api) noexcept nogil:
     return found
 
 
-cdef Status add_domains(Api api, int version, void* options) noexcept nogil:
+cdef Status add_domains(Api api, int runtime, void* options) noexcept nogil:
     cdef Registration* registration = registration_for(api)
     cdef Status status = NULL
     cdef int i
@@ -185,7 +187,7 @@ cdef Status add_domains(Api api, int version, void* options) noexcept nogil:
     for i in range(domain_count):
         if domains[i].selected and status is NULL:
             if registration.domains[i] is NULL:
-                status = make_domain(api, version, &domains[i], &registration.domains[i])
+                status = make_domain(api, runtime, &domains[i], &registration.domains[i])
             if status is NULL:
                 status = (<pair_t> api[ADD_CUSTOM_OP_DOMAIN])(options, registration.domains[i])
     return status
@@ -205,17 +207,18 @@ cdef int minor_version(const char* version) noexcept nogil:
 cdef public void* RegisterCustomOps(void* options, const void* api_base) noexcept nogil:
     """The entry that ONNX Runtime calls for a library of custom operators."""
     cdef const ApiBase* base = <const ApiBase*> api_base
-    cdef const char* runtime = base.get_version_string()
-    cdef int version = min(minor_version(runtime), <int> NEWEST_API)
+    cdef const char* text = base.get_version_string()
+    cdef int runtime = minor_version(text)
     cdef char[MESSAGE] message
     cdef Status status
-    cdef Api api = base.get_api(version if version > 0 else 1)
-    if version < OLDEST_API:
-        snprintf(message, MESSAGE, "detops needs ONNX Runtime 1.%d or later, this is %s", <int> OLDEST_API, runtime)
+    # To ask for a newer table than there is prints to stderr.
+    cdef Api api = base.get_api(max(min(runtime, <int> NEWEST_API), 1))
+    if runtime < OLDEST_API:
+        snprintf(message, MESSAGE, "detops needs ONNX Runtime 1.%d or later, this is %s", <int> OLDEST_API, text)
         return make_status(api, ORT_FAIL, message)
     if domain_count == 0:
         return make_status(api, ORT_FAIL, "detops: get the path of this library from detops.onnx.library_path()")
     lock()
-    status = add_domains(api, version, options)
+    status = add_domains(api, runtime, options)
     unlock()
     return status

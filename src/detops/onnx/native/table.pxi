@@ -47,6 +47,10 @@ cdef struct Output:
 
 cdef struct Call
 
+cdef enum:  # what a step may return but 0
+    REFUSED = -1
+    UNKNOWN = 1  # a plan that depends on data, before there is any
+
 # Of a family of operators: plan checks shapes and sets those of the results, compute runs the kernel.
 ctypedef int (*step_t)(Call* call) noexcept nogil
 
@@ -66,4 +70,4 @@ cdef struct Row:
     int types[MAX_TYPES]
     operator_t kernels[MAX_TYPES][MAX_KERNELS]
     int type_count
-    bint infers
+    bint has_optional
