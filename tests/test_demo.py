@@ -28,8 +28,8 @@ def test_finds_nearly_every_digit_of_the_page(detector, page):
     truth, found = demo.load_truth(), detector(page)
     right = (demo.match(found, truth) >= 0).sum()
     assert len(truth.boxes) >= 10
-    assert right >= len(truth.boxes) - 1
-    assert len(found.boxes) - right <= 1
+    assert right >= 0.9 * len(truth.boxes)
+    assert right >= 0.9 * len(found.boxes)
 
 
 def test_scores_fall_and_boxes_lie_on_the_page(detector, page):
@@ -68,7 +68,7 @@ def test_run_demo_prints_and_draws(tmp_path, capsys, page):
     assert demo.run_demo(out) == 0
     printed = capsys.readouterr().out
     truth = demo.load_truth()
-    assert printed.count("right") >= len(truth.boxes) - 1
+    assert printed.count(" right ") >= 0.9 * len(truth.boxes)
     assert f"of {len(truth.boxes)} digits found" in printed
     assert out.name in printed.replace("\n", "")
     with image_module.open(out) as picture:

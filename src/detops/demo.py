@@ -109,7 +109,7 @@ class DigitDetector:
         options.intra_op_num_threads = detops.get_num_threads()
         self.settings = Settings.load(folder / "detector.json")
         self._rpn, self._head = (
-            ort.InferenceSession(folder / name, options, providers=["CPUExecutionProvider"])
+            ort.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
             for name in ("rpn.onnx", "head.onnx")
         )
 
@@ -197,23 +197,23 @@ def _print_table(found: Boxes, matches: Ints, num_digits: int, labels: list[str]
 
 
 def draw(page: NDArray[np.uint8], found: Boxes, truth: Boxes, matches: Ints, labels: list[str]) -> Any:
-    """Return `page` as a PIL image with right boxes in green, wrong ones in red and missed digits in amber."""
+    """Return `page` as a PIL image with right boxes in green, wrong ones in red, missed digits in amber."""
     image_module, draw_module, font_module = (_need(f"PIL.{x}") for x in ("Image", "ImageDraw", "ImageFont"))
     picture = image_module.fromarray(page).convert("RGB")
     picture = picture.resize((picture.width * ZOOM, picture.height * ZOOM), image_module.Resampling.BICUBIC)
     pen, font = draw_module.Draw(picture), font_module.load_default(17)
 
-    def tag(box: Floats, text: str, colour: str) -> None:
+    def tag(box: Floats, text: str, colour: str, *, below: bool = False) -> None:
         x1, y1, x2, y2 = (float(x) * ZOOM for x in box)
         pen.rectangle((x1, y1, x2, y2), outline=colour, width=2)
         width, height = pen.textlength(text, font) + 6, 20
         left = min(x1, picture.width - width)
-        top = y1 - height if y1 >= height else y2
+        top = min(y2, picture.height - height) if below else max(y1 - height, 0)
         pen.rectangle((left, top, left + width, top + height), fill=colour)
         pen.text((left + 3, top), text, fill="white", font=font)
 
     for i in np.setdiff1d(np.arange(len(truth.boxes)), matches):
-        tag(truth.boxes[i], f"{labels[truth.labels[i]]} missed", MISSED)
+        tag(truth.boxes[i], f"{labels[truth.labels[i]]} missed", MISSED, below=True)
     for label, score, box, matched in zip(found.labels, found.scores, found.boxes, matches, strict=True):
         tag(box, f"{labels[label]} {score:.2f}", RIGHT if matched >= 0 else WRONG)
     return picture
