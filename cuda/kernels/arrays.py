@@ -1,0 +1,78 @@
+"""Arrays on the GPU: the counterpart of ``Host`` in ``detops._call``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from detops._call import HOST
+from detops._cuda.device import cuda
+
+
+class Device:
+    """Arrays of Numba's CUDA target.
+
+    Parameters
+    ----------
+    like : array or None
+        An input that lives on the GPU: results take its library's type. None where every input came from the host:
+        results go back there.
+    """
+
+    def __init__(self, like: Any) -> None:
+        self._like = like
+
+    def array(self, name: str, value: Any) -> Any:
+        # A host array moves when it is cast: what a kernel does not take never does.
+        return cuda.as_cuda_array(value) if hasattr(value, "__cuda_array_interface__") else HOST.array(name, value)
+
+    def cast(self, array: Any, dtype: np.dtype) -> Any:
+        if isinstance(array, np.ndarray):
+            return cuda.to_device(HOST.cast(array, dtype))
+        if array.dtype == dtype and array.is_c_contiguous():
+            return array
+        fresh = self.empty(array.shape, dtype)
+        self.copy(array, fresh)
+        return fresh
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> Any:
+        return cuda.device_array(tuple(shape), dtype)
+
+    def copy(self, source: Any, target: Any) -> None:
+        if isinstance(target, np.ndarray):
+            HOST.copy(source.copy_to_host(), target)
+        elif source.size:
+            target[...] = source
+
+    def owns(self, array: Any) -> bool:
+        return not isinstance(array, np.ndarray)
+
+    def overlap(self, first: Any, second: Any) -> bool:
+        if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+            return False
+        return _start(first) < _end(second) and _start(second) < _end(first)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return array if isinstance(array, np.ndarray) else array.copy_to_host()
+
+    def wrap(self, array: Any) -> Any:
+        if self._like is None:
+            return array.copy_to_host()
+        library = type(self._like).__module__.partition(".")[0]
+        if library == "cupy":
+            import cupy
+
+            return cupy.asarray(array)
+        if library == "torch":
+            import torch
+
+            return torch.as_tensor(array, device=self._like.device)
+        return array
+
+
+def _start(array: Any) -> int:
+    return array.__cuda_array_interface__["data"][0]
+
+
+def _end(array: Any) -> int:
+    return _start(array) + array.size * array.dtype.itemsize

@@ -1,0 +1,39 @@
+"""The one place that imports ``numba.cuda``: compiling and launching kernels, on a GPU or in the simulator."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from numba import config, cuda
+
+SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+
+# A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes.
+THREADS = 3 if SIMULATED else 128
+MAX_BLOCKS = 2 if SIMULATED else 65535
+
+# The simulator patches global state while a kernel runs, so two launches must not overlap there.
+_one_at_a_time = threading.Lock()
+
+
+def jit(kernel: Callable[..., None]) -> Callable[..., None]:
+    """Compile a kernel. Its loop strides over the grid: ``for i in range(cuda.grid(1), items, cuda.gridsize(1))``."""
+    return cuda.jit(kernel)
+
+
+def launch(kernel: Any, items: int, *arguments: Any) -> None:
+    """Run a kernel with at most one thread per item."""
+    if items < 1:
+        return
+    blocks = min(-(-items // THREADS), MAX_BLOCKS)
+    if SIMULATED:
+        with _one_at_a_time:
+            kernel[blocks, THREADS](*arguments)
+    else:
+        kernel[blocks, THREADS](*arguments)
+
+
+def can_run() -> None:
+    """Raise ImportError where no kernel can run."""
+    if not SIMULATED and not cuda.is_available():
+        raise ImportError("Numba finds no CUDA driver with a GPU")

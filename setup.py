@@ -1,0 +1,126 @@
+"""Build the compiled kernels: each .pyx once, compiled per element type and vector instruction set."""
+
+import copy
+import os
+import platform
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ELEMENTS = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "signed char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long long",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long long",
+}
+FLOATS = ("float32", "float64")
+INTEGERS = tuple(name for name in ELEMENTS if name not in FLOATS)
+
+WINDOWS = sys.platform == "win32"
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+VECTOR = {
+    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
+    "avx512": ["/arch:AVX512"]
+    if WINDOWS
+    else [
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mfma",
+        "-mf16c",
+        "-mprefer-vector-width=512",
+    ],
+}
+ISAS = ("baseline", *VECTOR) if X86 else ("baseline",)
+ALL_ISAS_OF_FLOATS = [(element, isa) for element in FLOATS for isa in ISAS]
+BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
+
+# kernel module: its builds. Where vectors gain little, one instruction set is enough.
+KERNELS = {
+    "boxes": ALL_ISAS_OF_FLOATS,
+    "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+}
+
+# A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction anywhere.
+STRICT = (
+    ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0"]
+)
+NO_OPENMP = bool(os.environ.get("DETOPS_NO_OPENMP")) or sys.platform == "darwin"
+OPENMP = [] if NO_OPENMP else (["/openmp"] if WINDOWS else ["-fopenmp"])
+WARNINGS = [] if WINDOWS else ["-Wno-unused-function", "-Wno-unused-variable", "-Wno-tautological-compare"]
+OPTIONS = {
+    "build_dir": "build/cython",
+    "include_path": ["src/detops/_cython"],
+    "compiler_directives": {
+        "language_level": 3,
+        "boundscheck": False,
+        "wraparound": False,
+        "cdivision": True,
+        "initializedcheck": False,
+    },
+}
+
+
+def extensions() -> list[Extension]:
+    """One C file per .pyx; the element type is a macro, the instruction set a flag, and both name the package."""
+    built = []
+    for module, builds in KERNELS.items():
+        (translated,) = cythonize(Extension(module, [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)
+        built += [
+            Extension(
+                f"detops._cython.{element}_{isa}.{module}",
+                translated.sources,
+                define_macros=[("DETOPS_ELEMENT", ELEMENTS[element]), (f"DETOPS_IS_{element.upper()}", "1")],
+                extra_compile_args=STRICT + WARNINGS + OPENMP + VECTOR.get(isa, []),
+                extra_link_args=[] if WINDOWS else OPENMP,
+            )
+            for element, isa in builds
+        ]
+    built += cythonize(Extension("detops._cython.cpu", ["src/detops/_cython/cpu.pyx"]), **OPTIONS)
+    return built
+
+
+class BuildVariants(build_ext):
+    """Builds of one C file side by side: each has a folder of its own, so that they can be built at once."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def build_extension(self, ext: Extension) -> None:
+        variant = copy.copy(self)
+        variant.build_temp = os.path.join(self.build_temp, ext.name)
+        super(BuildVariants, variant).build_extension(ext)
+
+    def copy_extensions_to_source(self) -> None:
+        # setuptools does not make the folder of a module that is built in place.
+        packages = self.get_finalized_command("build_py")
+        for ext in self.extensions:
+            os.makedirs(packages.get_package_dir(ext.name.rpartition(".")[0]), exist_ok=True)
+        super().copy_extensions_to_source()
+
+
+setup(
+    packages=[
+        "detops",
+        "detops._core",
+        "detops._cython",
+        "detops._numba",
+        "detops._cuda",
+        "detops.numba",
+    ],
+    package_dir={"": "src", "detops._cuda": "cuda/kernels"},
+    package_data={"detops": ["py.typed"], "detops._cython": ["*.pyi"]},
+    ext_modules=extensions(),
+    cmdclass={"build_ext": BuildVariants},
+    zip_safe=False,
+)

@@ -1,0 +1,200 @@
+"""One call of an operator: which backend it runs on, its arrays there, and the way of the results back."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from detops import _checks, _registry
+
+
+class Space(Protocol):
+    """Where arrays live: the host's memory, or a GPU's."""
+
+    def array(self, name: str, value: Any) -> Any:
+        """Return the value as an array of this space, without a copy where that is possible."""
+
+    def cast(self, array: Any, dtype: np.dtype) -> Any:
+        """Return the array C-contiguous, in native byte order and of this dtype; the array itself if it is so."""
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> Any:
+        """Return a new C-contiguous array."""
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Write one array into another of the same shape, rounding to its dtype."""
+
+    def owns(self, array: Any) -> bool:
+        """Whether the array lives in this space, so that a kernel can write to it."""
+
+    def overlap(self, first: Any, second: Any) -> bool:
+        """Whether two arrays of this space may share memory."""
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return the array as NumPy's, for checks of small arguments."""
+
+    def wrap(self, array: Any) -> Any:
+        """Return a result in the form that the caller expects."""
+
+
+class Host:
+    """NumPy arrays."""
+
+    def array(self, name: str, value: Any) -> np.ndarray:
+        if isinstance(value, np.ndarray):
+            return value
+        try:
+            if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+                return np.from_dlpack(value)
+            return np.asarray(value)
+        except (TypeError, ValueError, BufferError, RuntimeError) as error:
+            raise TypeError(f"{name}: expected an array, got {type(value).__name__} ({error})") from error
+
+    def cast(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return np.asarray(array, dtype, order="C")
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def copy(self, source: np.ndarray, target: np.ndarray) -> None:
+        # A float16 result that is out of range is inf; that is rounding, not an error.
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            target[...] = source
+
+    def owns(self, array: Any) -> bool:
+        return isinstance(array, np.ndarray)
+
+    def overlap(self, first: Any, second: Any) -> bool:
+        return np.may_share_memory(first, second)
+
+    def to_host(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def wrap(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+
+HOST = Host()
+
+
+def _on_gpu(value: Any) -> bool:
+    if isinstance(value, np.ndarray) or value is None:
+        return False
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    # DLPack's device types 2, 3 and 13 are CUDA's device, pinned-host and managed memory.
+    # (a pinned array is as much the host's as the GPU's, and is left to NumPy).
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and device()[0] in (2, 13)
+
+
+class Call:
+    """One call of a public operator.
+
+    Parameters
+    ----------
+    backend : str or None
+        The ``backend=`` of the caller.
+    **arrays
+        The array arguments by name, None for an absent one: they decide the backend where the caller does not.
+    """
+
+    def __init__(self, backend: str | None, **arrays: Any) -> None:
+        gpu_arrays = [value for value in arrays.values() if _on_gpu(value)]
+        self.backend = _registry.choose(backend, bool(gpu_arrays))
+        self.space: Space = HOST
+        if self.backend == "cuda":
+            from detops._cuda import arrays as device_arrays
+
+            self.space = device_arrays.Device(gpu_arrays[0] if gpu_arrays else None)
+        elif gpu_arrays:
+            raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {type(gpu_arrays[0])}")
+        self.inputs = {name: self.space.array(name, value) for name, value in arrays.items() if value is not None}
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an array argument as this call's space sees it, None if it is absent."""
+        return self.inputs.get(name)
+
+    def check_dtype(self, allowed: tuple[np.dtype, ...], *names: str) -> np.dtype:
+        """Check the dtypes of arguments that are present; return the type to compute in, that of the first name.
+
+        float16 is computed in float32; bool stays bool.
+        """
+        for name in names:
+            if name in self.inputs:
+                _checks.dtype(name, self.inputs[name].dtype, allowed)
+        first = self.inputs[names[0]].dtype.newbyteorder("=")
+        return np.dtype(np.float32) if first == np.float16 else first
+
+    def cast(self, name: str, dtype: np.dtype) -> Any:
+        """Return an argument as a kernel takes it, None if it is absent."""
+        array = self.inputs.get(name)
+        return None if array is None else self.space.cast(array, dtype)
+
+    def kernel(self, name: str, dtype: np.dtype) -> Callable[..., None]:
+        """Return a kernel for elements of this dtype."""
+        return _registry.kernel(name, self.backend, dtype)
+
+    def results(self, out: Any, *wanted: tuple[Sequence[int], np.dtype, np.dtype]) -> "Results":
+        """Check ``out`` and make room for results of (shape, dtype, the dtype that the kernel writes)."""
+        return Results(self, out, wanted)
+
+
+class Results:
+    """Arrays that a kernel writes (``buffers``) and how they become what the caller gets (``deliver``)."""
+
+    def __init__(self, call: Call, out: Any, wanted: Sequence[tuple[Sequence[int], np.dtype, np.dtype]]) -> None:
+        self._call = call
+        self._targets: list[Any] = [None] * len(wanted)
+        if out is not None:
+            outs = out if isinstance(out, tuple) else (out,)
+            if len(outs) != len(wanted):
+                raise ValueError(f"out: expected {_arrays(len(wanted))}, got {_arrays(len(outs))}")
+            self._targets = [
+                _check_out(call, target, tuple(shape), np.dtype(dtype))
+                for target, (shape, dtype, _) in zip(outs, wanted, strict=True)
+            ]
+        self._given = out
+        self._dtypes = [np.dtype(dtype) for _, dtype, _ in wanted]
+        self.buffers = [
+            target if self._writable_directly(target, np.dtype(computed)) else call.space.empty(shape, computed)
+            for target, (shape, _, computed) in zip(self._targets, wanted, strict=True)
+        ]
+
+    def _writable_directly(self, target: Any, computed: np.dtype) -> bool:
+        space = self._call.space
+        if target is None or target.dtype != computed or not space.owns(target):
+            return False
+        return not any(space.overlap(target, value) for value in self._call.inputs.values())
+
+    def deliver(self) -> Any:
+        """Return the result, or a tuple of results, rounded to their dtypes and written to ``out``."""
+        space = self._call.space
+        finished = []
+        for buffer, target, dtype in zip(self.buffers, self._targets, self._dtypes, strict=True):
+            if target is None:
+                if buffer.dtype != dtype:
+                    rounded = space.empty(buffer.shape, dtype)
+                    space.copy(buffer, rounded)
+                    buffer = rounded
+                finished.append(space.wrap(buffer))
+            elif target is not buffer:
+                space.copy(buffer, target)
+        if self._given is not None:
+            return self._given
+        return finished[0] if len(finished) == 1 else tuple(finished)
+
+
+def _arrays(count: int) -> str:
+    return "an array" if count == 1 else f"a tuple of {count} arrays"
+
+
+def _check_out(call: Call, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    if not isinstance(out, np.ndarray) and not _on_gpu(out):
+        raise ValueError(f"out: expected an array, got {type(out).__name__}")
+    target = out if isinstance(out, np.ndarray) else call.space.array("out", out)
+    if tuple(target.shape) != shape or target.dtype != dtype:
+        got = f"{tuple(target.shape)} and {target.dtype}"
+        raise ValueError(f"out: expected shape {shape} and dtype {dtype}, got {got}")
+    if isinstance(target, np.ndarray) and not (target.flags.c_contiguous and target.flags.writeable):
+        raise ValueError("out: expected a C-contiguous and writable array, got one that is not")
+    return target

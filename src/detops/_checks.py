@@ -1,0 +1,115 @@
+"""Checks of arguments, with one wording: the argument's name, what it wants, what it got."""
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+FLOATS = tuple(np.dtype(name) for name in ("float16", "float32", "float64"))
+INTEGERS = tuple(np.dtype(sign + str(bits)) for sign in ("int", "uint") for bits in (8, 16, 32, 64))
+BOOL = np.dtype(bool)
+NUMBERS = (*FLOATS, *INTEGERS, BOOL)
+
+_WORDS = {
+    FLOATS: "float16, float32 or float64",
+    INTEGERS: "an integer type",
+    NUMBERS: "a real number type or bool",
+}
+
+
+def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
+    """Raise TypeError unless the dtype, in native byte order, is one of those allowed."""
+    if got.newbyteorder("=") not in allowed:
+        raise TypeError(f"{name}: expected dtype {_WORDS[allowed]}, got {got}")
+
+
+def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
+    """Raise ValueError unless the shape has these axes: a number is a wanted length, a word is any length."""
+    fits = len(got) == len(axes) and all(
+        isinstance(axis, str) or axis == length for axis, length in zip(axes, got, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(str(axis) for axis in axes)
+        raise ValueError(f"{name}: expected shape ({wanted}{',' if len(axes) == 1 else ''}), got {tuple(got)}")
+
+
+def same_shape(name: str, got: Sequence[int], other: str, wanted: Sequence[int]) -> None:
+    """Raise ValueError unless two arguments have one shape."""
+    if tuple(got) != tuple(wanted):
+        raise ValueError(f"{name}: expected the shape of {other}, {tuple(wanted)}, got {tuple(got)}")
+
+
+def integer(name: str, value: Any, *, at_least: int | None = None) -> int:
+    """Return the value as an int; TypeError if it is none, ValueError if it is too small."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected an integer, got {value!r}") from None
+    if at_least is not None and number < at_least:
+        raise ValueError(f"{name}: expected at least {at_least}, got {number}")
+    return number
+
+
+def real(name: str, value: Any, *, finite: bool = True, positive: bool = False) -> float:
+    """Return the value as a float; TypeError if it is no real number, ValueError for one that is out of range."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating):
+        raise TypeError(f"{name}: expected a real number, got {value!r}")
+    number = float(value)
+    if math.isnan(number) or (finite and math.isinf(number)):
+        raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
+    if positive and number <= 0:
+        raise ValueError(f"{name}: expected a number above 0, got {number}")
+    return number
+
+
+def reals(name: str, values: Any, count: int) -> tuple[float, ...]:
+    """Return so many finite numbers as a tuple of floats."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: expected {count} numbers, got {values!r}")
+    items = tuple(values)
+    if len(items) != count:
+        raise ValueError(f"{name}: expected {count} numbers, got {len(items)}")
+    return tuple(real(f"{name}[{i}]", item) for i, item in enumerate(items))
+
+
+def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:
+    """Return an int twice, or two ints, as (height, width)."""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        items = tuple(value)
+        if len(items) != 2:
+            raise ValueError(f"{name}: expected an int or (height, width), got {items!r}")
+        first, second = items
+    else:
+        first = second = value
+    return integer(name, first, at_least=at_least), integer(name, second, at_least=at_least)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a bool; TypeError for anything but a bool or the integers 0 and 1."""
+    if isinstance(value, bool | np.bool_) or (isinstance(value, int | np.integer) and value in (0, 1)):
+        return bool(value)
+    raise TypeError(f"{name}: expected a bool, got {value!r}")
+
+
+def choice(name: str, value: Any, options: Iterable[str]) -> str:
+    """Return the value if it is one of the options; ValueError otherwise."""
+    options = tuple(options)
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, options))}, got {value!r}")
+    return value
+
+
+def axis(name: str, value: Any, ndim: int) -> int:
+    """Return an axis as a number from 0; a 0-d array has one axis to count."""
+    number = integer(name, value)
+    count = max(ndim, 1)
+    if not -count <= number < count:
+        raise ValueError(f"{name}: expected an axis from {-count} to {count - 1}, got {number}")
+    return number % count

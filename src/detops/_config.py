@@ -1,0 +1,60 @@
+"""What this installation can do, for bug reports."""
+
+import importlib.metadata
+import platform
+from typing import Any
+
+import numpy as np
+
+from detops import _registry, _threads
+from detops._version import __version__
+
+
+def config() -> dict[str, str]:
+    """Return what :func:`show_config` prints, by name."""
+    found = {
+        "detops": __version__,
+        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "numpy": np.__version__,
+    }
+    for package in ("scipy", "numba", "numba-cuda", "onnx", "onnxruntime"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    for backend in _registry.BACKENDS:
+        try:
+            _registry.require(backend)
+            found[f"backend {backend}"] = "available"
+        except _registry.BackendError as error:
+            found[f"backend {backend}"] = f"not available: {error}"
+    if _registry.available("cython"):
+        found["instruction set"] = _registry.instruction_set()
+    found["threads"] = str(_threads.get_num_threads())
+    return found
+
+
+def show_config() -> None:
+    """Print versions, backends, the vector instruction set in use and the number of threads.
+
+    Examples
+    --------
+    >>> import detops
+    >>> detops.show_config()  # doctest: +ELLIPSIS
+    detops...
+    """
+    rows = config()
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def add_parsers(subparsers: Any) -> None:
+    """Add the command ``detops config``."""
+    command = subparsers.add_parser("config", help="print versions, backends and the number of threads")
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: Any) -> int:
+    show_config()
+    return 0

@@ -1,0 +1,50 @@
+# How boxes are expressed relative to anchors, in the form that tensorpack, torchvision and MMDetection share.
+import cython
+
+if not cython.compiled:
+    from detops._core.scalar import exp, log, real, typed
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def decode_span(shift: real, growth: real, low: real, high: real, decode_clip: real) -> tuple[real, real]:
+    """Ends of a decoded side: its anchor is [low, high], shift moves the centre and exp(growth) scales the size."""
+    half: real = typed(0.5, low)
+    size: real = high - low
+    # Not min(): a NaN has to stay a NaN.
+    bounded: real = decode_clip if growth > decode_clip else growth
+    centre: real = shift * size + (low + high) * half
+    reach: real = exp(bounded) * size * half
+    return centre - reach, centre + reach
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def encode_span(low: real, high: real, anchor_low: real, anchor_high: real) -> tuple[real, real]:
+    """Inverse of decode_span: the shift and the growth that turn the anchor's side into [low, high]."""
+    half: real = typed(0.5, low)
+    size: real = anchor_high - anchor_low
+    shift: real = ((low + high) * half - (anchor_low + anchor_high) * half) / size
+    return shift, log((high - low) / size)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def unscale(prediction: real, scale: real, mean: real) -> real:
+    """What a network predicts, as the coder's own quantity."""
+    return prediction / scale + mean
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def rescale(quantity: real, scale: real, mean: real) -> real:
+    """Inverse of unscale."""
+    return (quantity - mean) * scale

@@ -1,0 +1,21 @@
+"""What the core needs of a number type. ``_cython/scalar.pxi`` says the same in C; Numba and CUDA compile these."""
+
+import numpy as np
+
+real = float
+element = float
+
+
+def typed(value, like):
+    """``value`` as a number of the type of ``like``: a bare constant would make float32 data float64."""
+    return type(like)(value)
+
+
+def exp(x):
+    """e to the ``x`` in the type of ``x``; inf where that overflows."""
+    return np.exp(x)
+
+
+def log(x):
+    """Natural logarithm in the type of ``x``; -inf at 0 and NaN below."""
+    return np.log(x)

@@ -1,0 +1,1 @@
+"""Compiled kernels: for each element type and vector instruction set a package, such as ``float32_avx2``."""

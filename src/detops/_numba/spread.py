@@ -1,0 +1,45 @@
+"""Spreading a compiled loop over threads: the counterpart of ``_cython/spread.pxi``."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+
+from detops._threads import get_num_threads
+
+# Division by zero gives inf or NaN, as in C; loops hold no Python object, so they run without the GIL.
+jit = numba.njit(nogil=True, error_model="numpy")
+
+_lock = threading.Lock()
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    # Keyed by process: a child after fork() has the parent's object but not its threads.
+    key = (os.getpid(), workers)
+    with _lock:
+        if key not in _pools:
+            _pools[key] = ThreadPoolExecutor(workers, thread_name_prefix="detops")
+        return _pools[key]
+
+
+def spread(loop: Callable[..., None], items: int, grain: int, *arguments: Any) -> None:
+    """Call ``loop(begin, end, *arguments)`` over all items, at least ``grain`` of them at a time.
+
+    Numba's own parallel loops are not used: their default threading layer must not be entered by two threads at once.
+    """
+    parts = -(-items // max(grain, 1))
+    threads = min(get_num_threads(), parts)
+    if threads < 2:
+        if items > 0:
+            loop(0, items, *arguments)
+        return
+    tasks = [
+        _pool(get_num_threads()).submit(loop, part * grain, min((part + 1) * grain, items), *arguments)
+        for part in range(parts)
+    ]
+    for task in tasks:
+        task.result()

@@ -1,0 +1,197 @@
+"""Box decoding and encoding."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from detops import _checks
+from detops._call import Call
+
+
+def decode_bbox(
+    box_predictions: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    decode_clip: float | None = None,
+    scales: Sequence[float] = (1, 1, 1, 1),
+    means: Sequence[float] = (0, 0, 0, 0),
+    axis: int = -1,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Turn what a detector predicts relative to its anchors into boxes.
+
+    With w, h, cx, cy the size and centre of an anchor and (tx, ty, tw, th) = prediction / scale + mean::
+
+        centre = t * size + centre of the anchor
+        size   = exp(min(t, decode_clip)) * size of the anchor
+        box    = (centre - size / 2, centre + size / 2)
+
+    Parameters
+    ----------
+    box_predictions : array_like of float16, float32 or float64
+        (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, or (num_boxes, 4 * num_classes)
+        against anchors (num_boxes, 4).
+    anchors : array_like of float16, float32 or float64
+        (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit.
+    decode_clip : float, optional
+        Upper bound of tw and th before the exponential; None for no bound. 0 bounds them at 0.
+    scales, means : sequence of 4 floats, default 1 and 0
+        Undo the normalisation of the predictions. MMDetection's ``stds`` are ``1 / scales`` and its ``means``
+        are `means`; torchvision's ``weights`` are `scales`.
+    axis : int, default -1
+        The axis of the four coordinates: the first or the last.
+    out : numpy.ndarray, optional
+        Where to write the result: its shape and dtype, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray
+        Boxes (x1, y1, x2, y2) with the shape and dtype of `box_predictions`.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, a scale is 0, an option is no finite number, or `axis` is in the middle.
+
+    See Also
+    --------
+    encode_bbox : The inverse.
+
+    Notes
+    -----
+    A NaN stays in the coordinates that it enters. An anchor of negative width or height passes through the formula.
+    The definition is that of CANN's DecodeBbox and DecodeBboxV2, and of the box coders of tensorpack, torchvision,
+    Detectron2 and MMDetection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> anchors = np.array([[0.0, 0.0, 10.0, 20.0]])
+    >>> detops.decode_bbox(np.array([[0.1, 0.0, np.log(2), 0.0]]), anchors)
+    array([[-4.,  0., 16., 20.]])
+    """
+    clip = math.inf if decode_clip is None else _checks.real("decode_clip", decode_clip)
+    return _transform(
+        "decode_bbox", "box_predictions", box_predictions, anchors, (clip,), scales, means, axis, out, backend
+    )
+
+
+def encode_bbox(
+    boxes: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    scales: Sequence[float] = (1, 1, 1, 1),
+    means: Sequence[float] = (0, 0, 0, 0),
+    axis: int = -1,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Express boxes relative to anchors: the inverse of :func:`decode_bbox`.
+
+    Parameters
+    ----------
+    boxes : array_like of float16, float32 or float64
+        (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, or (num_boxes, 4 * num_classes)
+        against anchors (num_boxes, 4).
+    anchors : array_like of float16, float32 or float64
+        (x1, y1, x2, y2) along `axis`, in the unit of `boxes`.
+    scales, means : sequence of 4 floats, default 1 and 0
+        The normalisation of the result: (t - mean) * scale.
+    axis : int, default -1
+        The axis of the four coordinates: the first or the last.
+    out : numpy.ndarray, optional
+        Where to write the result: its shape and dtype, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray
+        (tx, ty, tw, th) with the shape and dtype of `boxes`.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, a scale is 0, an option is no finite number, or `axis` is in the middle.
+
+    See Also
+    --------
+    decode_bbox : The inverse.
+
+    Notes
+    -----
+    NaN stays in its own coordinates. A side of no length has the logarithm -inf, an anchor's side of no length gives
+    inf or NaN, and a box and an anchor of opposite orientation give NaN for tw or th.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> anchors = np.array([[0.0, 0.0, 10.0, 20.0]])
+    >>> detops.encode_bbox(np.array([[1.0, 0.0, 11.0, 20.0]]), anchors)
+    array([[0.1, 0. , 0. , 0. ]])
+    """
+    return _transform("encode_bbox", "boxes", boxes, anchors, (), scales, means, axis, out, backend)
+
+
+def _transform(
+    kernel: str,
+    name: str,
+    subject: Any,
+    anchors: Any,
+    attributes: tuple[float, ...],
+    scales: Sequence[float],
+    means: Sequence[float],
+    axis: int,
+    out: Any,
+    backend: str | None,
+) -> np.ndarray:
+    call = Call(backend, **{name: subject, "anchors": anchors})
+    dtype = call.check_dtype(_checks.FLOATS, name, "anchors")
+    shape, classes, first = _layout(name, call[name].shape, call["anchors"].shape, axis)
+    scales, means = _checks.reals("scales", scales, 4), _checks.reals("means", means, 4)
+    if 0 in scales:
+        raise ValueError(f"scales: expected numbers other than 0, got {scales}")
+    results = call.results(out, (shape, call[name].dtype.newbyteorder("="), dtype))
+    call.kernel(kernel, dtype)(
+        call.cast(name, dtype),
+        call.cast("anchors", dtype),
+        *attributes,
+        scales,
+        means,
+        classes,
+        first,
+        *results.buffers,
+    )
+    return results.deliver()
+
+
+def _layout(
+    name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: int
+) -> tuple[tuple[int, ...], int, bool]:
+    """Return the shape, how many boxes in a row share an anchor, and whether the coordinates come first."""
+    if not shape:
+        raise ValueError(f"{name}: expected shape (..., 4), got ()")
+    position = _checks.axis("axis", axis, len(shape))
+    if position not in (0, len(shape) - 1):
+        raise ValueError(f"axis: expected the first or the last of {len(shape)} axes, got {axis}")
+    first = position == 0 and len(shape) > 1
+    many = len(shape) == 2 and not first and len(anchors) == 2 and shape != anchors
+    if many and anchors == (shape[0], 4) and shape[1] % 4 == 0:
+        return shape, max(shape[1] // 4, 1), False
+    if shape[position] != 4:
+        wanted = "(4, ...)" if first else "(..., 4) or (num_boxes, 4 * num_classes)"
+        raise ValueError(f"{name}: expected shape {wanted}, got {shape}")
+    _checks.same_shape("anchors", anchors, name, shape)
+    return shape, 1, first

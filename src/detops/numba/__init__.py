@@ -1,0 +1,28 @@
+"""The operators, and the scalar functions of the shared core, for a user's own ``@njit`` and ``@cuda.jit`` code.
+
+The operators take and return arrays, hold no Python object and run on the calling thread without the GIL. They know
+float32 and float64 (cummax and cummin all numbers) and check shapes only as far as safety needs. The scalar functions
+(:func:`decode_span`, ...) can be called from ``@njit`` and from ``@cuda.jit`` code alike.
+"""
+
+from detops._core import jit as _jit
+from detops._core.boxes import decode_span, encode_span, rescale, unscale
+from detops._core.cumulative import takes_over_max, takes_over_min
+from detops._core.sampling import bilinear_weights, blend, floor_split
+from detops.numba.cumulative import cummax, cummin
+
+_jit.register()
+
+__all__ = [
+    "bilinear_weights",
+    "blend",
+    "cummax",
+    "cummin",
+    "decode_span",
+    "encode_span",
+    "floor_split",
+    "rescale",
+    "takes_over_max",
+    "takes_over_min",
+    "unscale",
+]

@@ -1,0 +1,1 @@
+"""The tests of detops. They know everything; nothing knows them."""

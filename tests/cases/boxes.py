@@ -1,0 +1,60 @@
+"""Cases of decode_bbox and encode_bbox."""
+
+import numpy as np
+
+from tests.cases import Case
+
+_rng = np.random.default_rng(7)
+
+
+def _anchors(count):
+    low = _rng.integers(-20, 20, (count, 2))
+    return np.concatenate([low, low + _rng.integers(1, 30, (count, 2))], 1).astype(float)
+
+
+def _predictions(*shape):
+    return _rng.integers(-16, 17, shape) / 8
+
+
+_A = _anchors(7)
+_STDS = {"scales": (10, 10, 5, 5), "means": (0.5, -0.25, 0.125, 0)}
+_NAN = _predictions(7, 4)
+_NAN[0, 0] = _NAN[1, 3] = np.nan
+_NAN[2] = np.inf, -np.inf, -np.inf, np.inf
+
+_DECODE = [
+    ("plain", _predictions(7, 4), _A, {}),
+    ("one box", _predictions(4), _A[0], {}),
+    ("clipped", _predictions(7, 4) * 4, _A, {"decode_clip": 1.5}),
+    ("clip of 0", _predictions(7, 4), _A, {"decode_clip": 0}),
+    ("negative clip", _predictions(7, 4), _A, {"decode_clip": -0.5}),
+    ("scales and means", _predictions(7, 4), _A, _STDS),
+    ("coordinates first", _predictions(4, 7), _A.T, {"axis": 0}),
+    ("coordinates first, map", _predictions(4, 2, 3), _anchors(6).T.reshape(4, 2, 3), {"axis": 0}),
+    ("coordinates last, map", _predictions(2, 3, 4), _anchors(6).reshape(2, 3, 4), {}),
+    ("square, first axis", _predictions(4, 4), _anchors(4).T, {"axis": 0}),
+    ("square, last axis", _predictions(4, 4), _anchors(4), {"axis": 1}),
+    ("classes", _predictions(7, 12), _A, {}),
+    ("classes, scales", _predictions(7, 12), _A, _STDS),
+    ("no boxes", np.empty((0, 4)), np.empty((0, 4)), {}),
+    ("no boxes, classes", np.empty((0, 12)), np.empty((0, 4)), {}),
+    ("no classes", np.empty((7, 0)), _A, {}),
+    ("NaN and inf", _NAN, _A, {}),
+    ("NaN and inf, clipped", _NAN, _A, {"decode_clip": 4}),
+    ("turned anchors", _predictions(7, 4), _A[:, [2, 1, 0, 3]], {}),
+    ("empty anchors", _predictions(7, 4), _A[:, [0, 1, 0, 1]], {}),
+]
+_ENCODE = [
+    ("plain", _anchors(7), _A, {}),
+    ("scales and means", _anchors(7), _A, _STDS),
+    ("coordinates first", _anchors(7).T, _A.T, {"axis": 0}),
+    ("classes", _anchors(21).reshape(7, 12), _A, _STDS),
+    ("no boxes", np.empty((0, 4)), np.empty((0, 4)), {}),
+    ("a box of no area", _anchors(7)[:, [0, 1, 0, 1]], _A, {}),
+    ("turned boxes", _anchors(7)[:, [2, 3, 0, 1]], _A, {}),
+    ("empty anchors", _anchors(7), _A[:, [0, 1, 0, 1]], {}),
+]
+
+CASES = [
+    Case("decode_bbox", name, {"box_predictions": t, "anchors": a}, options) for name, t, a, options in _DECODE
+] + [Case("encode_bbox", name, {"boxes": b, "anchors": a}, options) for name, b, a, options in _ENCODE]

@@ -1,0 +1,23 @@
+"""Settings of the whole test run."""
+
+import os
+
+# CUDA kernels run in Numba's simulator, which has to be chosen before numba is imported. The tests that compile
+# for real GPUs do so in a process of their own.
+os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60, print_blob=True)
+hypothesis.settings.register_profile("nightly", deadline=None, max_examples=3000, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def _warnings_of_simulated_threads() -> None:
+    """In the simulator device code runs on NumPy's scalars, which warn where a GPU gives inf or NaN in silence."""
+    import warnings
+
+    for text in ("overflow", "divide by zero", "invalid value", "underflow"):
+        warnings.filterwarnings("ignore", message=f"{text} encountered in", category=RuntimeWarning)

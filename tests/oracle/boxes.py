@@ -1,0 +1,61 @@
+"""Box decoding and encoding, one coordinate at a time."""
+
+import math
+
+import numpy as np
+
+
+def _by_box(array, anchors, axis):
+    """Return predictions (boxes, classes, 4) and anchors (boxes, 4)."""
+    array, anchors = np.asarray(array, np.float64), np.asarray(anchors, np.float64)
+    if axis in (0, -array.ndim) and array.ndim > 1:
+        array, anchors = np.moveaxis(array, 0, -1), np.moveaxis(anchors, 0, -1)
+    if array.shape == anchors.shape:
+        return array.reshape(-1, 1, 4), anchors.reshape(-1, 4)
+    return array.reshape(len(anchors), array.shape[1] // 4, 4), anchors
+
+
+def _back(result, like, axis):
+    like = np.asarray(like)
+    if axis in (0, -like.ndim) and like.ndim > 1:
+        return np.moveaxis(result.reshape(*like.shape[1:], 4), -1, 0)
+    return result.reshape(like.shape)
+
+
+def _exp(x):
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def decode_bbox(box_predictions, anchors, *, decode_clip=None, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
+    predictions, boxes = _by_box(box_predictions, anchors, axis)
+    result = np.empty(predictions.shape)
+    for n, k in np.ndindex(*predictions.shape[:2]):
+        t = [float(predictions[n, k, i]) / scales[i] + means[i] for i in range(4)]
+        x1, y1, x2, y2 = map(float, boxes[n])
+        for i, (low, high) in enumerate(((x1, x2), (y1, y2))):
+            growth = t[2 + i]
+            if decode_clip is not None and growth > decode_clip:
+                growth = decode_clip
+            centre = t[i] * (high - low) + (low + high) / 2
+            size = _exp(growth) * (high - low)
+            result[n, k, i] = centre - size / 2
+            result[n, k, 2 + i] = centre + size / 2
+    return _back(result, box_predictions, axis)
+
+
+def encode_bbox(boxes, anchors, *, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
+    subject, reference = _by_box(boxes, anchors, axis)
+    result = np.empty(subject.shape)
+    with np.errstate(all="ignore"):
+        for n, k in np.ndindex(*subject.shape[:2]):
+            for i in range(2):
+                low, high = subject[n, k, i], subject[n, k, 2 + i]
+                from_, to = reference[n, i], reference[n, 2 + i]
+                shift = ((low + high) / 2 - (from_ + to) / 2) / (to - from_)
+                growth = np.log((high - low) / (to - from_))
+                result[n, k, i] = (shift - means[i]) * scales[i]
+                result[n, k, 2 + i] = (growth - means[2 + i]) * scales[2 + i]
+    return _back(result, boxes, axis)

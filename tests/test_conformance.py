@@ -1,0 +1,97 @@
+"""One body for everything: operator x backend x dtype x memory layout x case, against the oracle."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import detops
+from tests.cases import Case, all_cases
+from tests.oracle import oracle
+
+BACKENDS = ("cython", "numba", "cuda")
+
+
+def _strided(array):
+    """Every second element of a larger array, along each axis."""
+    large = np.zeros([2 * length for length in array.shape], array.dtype)
+    view = large[(*(slice(None, None, 2) for _ in array.shape), ...)]
+    view[...] = array
+    return view
+
+
+def _read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+LAYOUTS = {
+    "contiguous": lambda array: array.copy(),
+    "transposed": lambda array: array.T.copy().T,
+    "strided": _strided,
+    "swapped": lambda array: array.astype(array.dtype.newbyteorder()),
+    "read-only": _read_only,
+}
+
+# A float result may differ from float64 arithmetic by so much of the largest number in it.
+TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-12}
+
+
+def _results(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def same(got, wanted, exact: bool, what: str) -> None:
+    """Compare a result with the oracle's."""
+    assert got.shape == wanted.shape, what
+    if exact or got.dtype.kind not in "f":
+        np.testing.assert_array_equal(got, wanted, err_msg=what)
+        if got.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted), err_msg=what)
+        return
+    with np.errstate(over="ignore"):
+        wanted = wanted.astype(got.dtype).astype(np.float64)
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    tolerance = TOLERANCE[got.dtype.name]
+    np.testing.assert_allclose(
+        got.astype(np.float64),
+        wanted,
+        rtol=tolerance,
+        atol=tolerance * max(1, finite.max(initial=0)),
+        err_msg=what,
+    )
+
+
+def _combinations():
+    for case, backend in itertools.product(all_cases(), BACKENDS):
+        for dtype in case.dtypes:
+            yield pytest.param(case, backend, dtype, id=f"{case}-{backend}-{dtype}")
+
+
+@pytest.mark.parametrize(("case", "backend", "dtype"), list(_combinations()))
+def test_conformance(case: Case, backend: str, dtype: str) -> None:
+    arrays = case.cast(dtype)
+    operator = getattr(detops, case.operator)
+    with np.errstate(all="ignore"):
+        wanted = _results(oracle(case.operator)(**arrays, **case.options))
+    plain = None
+    for layout, lay in LAYOUTS.items():
+        given = {name: None if array is None else lay(array) for name, array in arrays.items()}
+        got = _results(operator(**given, **case.options, backend=backend))
+        assert len(got) == len(wanted)
+        for result, expected in zip(got, wanted, strict=True):
+            same(result, expected, case.exact, f"{layout}: {case}")
+        for name, array in arrays.items():
+            if array is not None:
+                np.testing.assert_array_equal(given[name], array, err_msg=f"{name} was changed")
+        if plain is None:
+            plain = got
+        for result, first in zip(got, plain, strict=True):
+            assert result.dtype == first.dtype
+            assert result.tobytes() == first.tobytes(), f"{layout} differs from contiguous"
+    out = tuple(np.full_like(result, 1) for result in plain)
+    returned = operator(**arrays, **case.options, backend=backend, out=out if len(out) > 1 else out[0])
+    for target, result, back in zip(out, plain, _results(returned), strict=True):
+        assert back is target
+        assert target.tobytes() == result.tobytes()
