@@ -1,6 +1,8 @@
 """The demo: the shipped detector finds the digits of the shipped page."""
 
+import argparse
 import json
+import re
 import sys
 
 import numpy as np
@@ -63,9 +65,12 @@ def test_finds_nothing_on_empty_paper(detector, grey):
     assert found.labels.shape == found.scores.shape == (0,)
 
 
-def test_run_demo_prints_and_draws(tmp_path, capsys, page):
+def test_the_command_prints_and_draws(tmp_path, capsys, page):
     out = tmp_path / "detections.png"
-    assert demo.run_demo(out) == 0
+    parser = argparse.ArgumentParser()
+    demo.add_parsers(parser.add_subparsers())
+    arguments = parser.parse_args(["demo", "-o", str(out)])
+    assert arguments.run(arguments) == 0
     printed = capsys.readouterr().out
     truth = demo.load_truth()
     assert printed.count(" right ") >= 0.9 * len(truth.boxes)
@@ -80,13 +85,12 @@ def test_run_demo_prints_and_draws(tmp_path, capsys, page):
 @pytest.mark.parametrize(
     ("module", "package"), [("onnxruntime", "onnxruntime"), ("PIL.Image", "pillow"), ("rich", "rich")]
 )
-def test_a_missing_package_names_the_extra_in_one_line(monkeypatch, capsys, tmp_path, module, package):
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch, tmp_path, module, package):
     monkeypatch.setitem(sys.modules, module, None)
-    assert demo.run_demo(tmp_path / "detections.png") == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert package in error
-    assert "detops[demo]" in error
+    line = f'the demo needs {package}; pip install "detops[demo]" brings it'
+    with pytest.raises(ImportError, match=re.escape(line)):
+        demo.run_demo(tmp_path / "detections.png")
+    assert not list(tmp_path.iterdir())
 
 
 def test_anchors_are_centred_on_their_cells():
@@ -122,6 +126,18 @@ def test_match_takes_empty_sides():
 def test_the_page_is_made_of_test_digits():
     digits = json.loads((demo.DATA / "page.json").read_text(encoding="utf-8"))["digits"]
     assert min(d["load_digits_index"] for d in digits) >= 1397
+
+
+def test_the_single_graph_holds_the_operators_of_mmcv_and_says_what_it_takes():
+    onnx = pytest.importorskip("onnx", reason="reading a model needs onnx (the extra 'onnx')")
+    model = onnx.load(demo.DATA / "digits.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    custom = sorted(node.op_type for node in model.graph.node if node.domain == "mmcv")
+    assert custom == ["MMCVModulatedDeformConv2d", "MMCVRoiAlign", "NonMaxSuppression", "NonMaxSuppression"]
+    metadata = {entry.key: json.loads(entry.value) for entry in model.metadata_props}
+    assert metadata["labels"] == demo.Settings.load().labels
+    assert metadata["image"] == {"mode": "L", "range": [0, 255], "size": [256, 320]}
+    assert set(metadata["draw"].values()) == {output.name for output in model.graph.output}
 
 
 def test_data_stays_small():

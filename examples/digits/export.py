@@ -202,8 +202,8 @@ def suppress(graph: Graph, boxes: str, scores: str, iou: float, score: float) ->
             graph.node("Unsqueeze", scores, first),
             domain="mmcv",
             max_output_boxes_per_class=graph.settings.num_proposals,
-            iou_threshold=iou,
-            score_threshold=score,
+            iou_threshold=float(iou),
+            score_threshold=float(score),
             center_point_box=0,
             offset=0,
         )

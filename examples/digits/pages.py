@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 
 from detops.demo import Boxes
 
-PARTS = {"train": range(0, 1197), "validation": range(1197, 1397), "test": range(1397, 1797)}
+PARTS = {"train": range(1197), "validation": range(1197, 1397), "test": range(1397, 1797)}
 HEIGHT, WIDTH = 256, 320
 SMALLEST, LARGEST = 20, 56  # the side of the pasted 8x8 scan, in pixels
 GAP = 3  # free pixels between two digits
@@ -46,9 +46,7 @@ class PageMaker:
         self._scans, self._labels = digits.images / 16, digits.target
         self._part = np.array(PARTS[part])
 
-    def __call__(
-        self, rng: np.random.Generator, height: int = HEIGHT, width: int = WIDTH, most: int = 16
-    ) -> Page:
+    def __call__(self, rng: np.random.Generator, height: int = HEIGHT, width: int = WIDTH, most: int = 16) -> Page:
         ink = np.zeros((height, width))
         boxes: list[Place] = []
         indices = []

@@ -37,9 +37,7 @@ def anchor_targets(anchors: Floats, truth: Boxes) -> tuple[NDArray[np.int64], Fl
     return wanted, detops.encode_bbox(truth.boxes[iou.argmax(axis=1)], anchors)
 
 
-def sample_rois(
-    proposals: Floats, truth: Boxes, rng: np.random.Generator
-) -> tuple[Floats, NDArray[np.int64], Floats]:
+def sample_rois(proposals: Floats, truth: Boxes, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64], Floats]:
     """Return boxes for the box head, their labels (0 is background) and box predictions."""
     side = np.tile(truth.boxes[:, 2:] - truth.boxes[:, :2], 2)
     jittered = [truth.boxes + rng.normal(0, 0.08, side.shape).astype(np.float32) * side for _ in range(2)]

@@ -9,7 +9,6 @@ The detector was trained by the scripts in ``examples/digits``, which use the fu
 
 import importlib
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,9 +89,7 @@ def select(proposals: Floats, scores: Floats, deltas: Floats, size: Size, settin
 
     Column 0 is the background. A proposal may give several labels; each label is suppressed by itself.
     """
-    boxes = detops.decode_bbox(
-        deltas, proposals, decode_clip=settings.decode_clip, scales=tuple(settings.head_scales)
-    )
+    boxes = detops.decode_bbox(deltas, proposals, decode_clip=settings.decode_clip, scales=tuple(settings.head_scales))
     boxes = clip_boxes(boxes, size)
     rows, labels = np.nonzero(scores[:, 1:] > settings.score_threshold)
     boxes, scores = boxes[rows], scores[rows, labels + 1]
@@ -162,15 +159,24 @@ def load_truth(path: Path = DATA / "page.json") -> Boxes:
     return Boxes(boxes, np.array([d["label"] for d in digits], np.int64), np.ones(len(digits), np.float32))
 
 
+def add_parsers(subparsers: Any) -> None:
+    """Add the command ``detops demo``."""
+    command = subparsers.add_parser("demo", help="find handwritten digits on a page and draw them")
+    command.add_argument("-o", "--output", default="detections.png", help="the picture to write (default: %(default)s)")
+    command.set_defaults(run=lambda arguments: run_demo(arguments.output))
+
+
 def run_demo(out_path: str | Path = "detections.png") -> int:
-    """Find the digits on the shipped page, print them, and draw them to `out_path`; return the exit code."""
-    try:
-        image_module = _need("PIL.Image")
-        _need("rich")
-        detector = DigitDetector()
-    except ImportError as error:
-        print(error, file=sys.stderr)
-        return 2
+    """Find the digits on the shipped page, print them, and draw them to `out_path`; return the exit code.
+
+    Raises
+    ------
+    ImportError
+        If onnxruntime, pillow or rich is missing; the message names the extra that brings them.
+    """
+    image_module = _need("PIL.Image")
+    _need("rich")
+    detector = DigitDetector()
     with image_module.open(DATA / "page.png") as image:
         page = np.asarray(image.convert("L"))
     truth, found = load_truth(), detector(page)
@@ -224,4 +230,4 @@ def _need(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = {"PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
-        raise ImportError(f"the demo needs {package}; it comes with: pip install 'detops[demo]'") from error
+        raise ImportError(f'the demo needs {package}; pip install "detops[demo]" brings it') from error
