@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train the digits detector.")
     parser.add_argument("weights", type=Path, help="the .npz file to write")
     parser.add_argument("--deform", action="store_true", help="make one layer of the backbone deformable")
-    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
