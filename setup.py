@@ -49,6 +49,7 @@ KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
     "nms": ALL_ISAS_OF_FLOATS,
+    "roi_align": ALL_ISAS_OF_FLOATS,
 }
 
 # A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction anywhere.

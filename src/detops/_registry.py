@@ -19,6 +19,8 @@ KERNELS = {
     "nms": "nms",
     "non_max_suppression": "nms",
     "selected_rows": "nms",
+    "roi_align": "roi_align",
+    "roi_align_points": "roi_align",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -31,6 +33,7 @@ OPERATORS = {
     "nms": ("nms",),
     "non_max_suppression": ("non_max_suppression", "selected_rows"),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
+    "roi_align": ("roi_align", "roi_align_points"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

@@ -39,9 +39,7 @@ def box_area(x1: real, y1: real, x2: real, y2: real) -> real:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def shared_area(
-    ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real
-) -> real:
+def shared_area(ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real) -> real:
     """Area that two boxes, each with an area above 0, have in common."""
     left: real = ax1 if ax1 > bx1 else bx1
     top: real = ay1 if ay1 > by1 else by1
