@@ -119,7 +119,7 @@ setup(
         "detops.numba",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
-    package_data={"detops": ["py.typed"], "detops._cython": ["*.pyi"]},
+    package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"]},
     ext_modules=extensions(),
     cmdclass={"build_ext": BuildVariants},
     zip_safe=False,

@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import config, cuda
 
-SIMULATED = bool(config.ENABLE_CUDASIM)
+SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
 # A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes.
 THREADS = 3 if SIMULATED else 128

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import platform
+from typing import Any
 
 import numpy as np
 
@@ -46,3 +47,14 @@ def show_config() -> None:
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:<{width}}  {value}")
+
+
+def add_parsers(subparsers: Any) -> None:
+    """Add the command ``detops config``."""
+    command = subparsers.add_parser("config", help="print versions, backends and the number of threads")
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: Any) -> int:
+    show_config()
+    return 0
