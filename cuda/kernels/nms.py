@@ -11,9 +11,8 @@ import numpy as np
 from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
 from detops._cuda.device import SIMULATED, cuda, jit, launch
 
-BITS = 32
-# 32-bit words for the candidates of a chunk. The simulator sees several chunks of few candidates.
-WORDS = 1 if SIMULATED else 16
+# The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
+BITS, WORDS = (4, 2) if SIMULATED else (32, 16)
 CHUNK = BITS * WORDS
 
 
@@ -140,7 +139,8 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, of
     kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset)
     result = order[kept][:limit]
     found.copy_to_device(np.array([result.size]))
-    selected[: result.size].copy_to_device(result)
+    if result.size:
+        selected[: result.size].copy_to_device(result)
 
 
 def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
