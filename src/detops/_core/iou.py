@@ -105,9 +105,11 @@ def core_margin(threshold: real, area: real) -> real:
 @cython.nogil
 @cython.exceptval(check=False)
 def cell_of(position: real, cells: real) -> cython.Py_ssize_t:
-    """Number of the grid cell of a position, for so many cells to the unit; far away all share one cell."""
+    """Number of the grid cell of a position, for so many cells to the unit; far away all share one cell, 0 for NaN."""
     limit: real = typed(1e9, position)
     scaled: real = position * cells
+    if scaled != scaled:
+        return 0
     if scaled > limit:
         scaled = limit
     if scaled < -limit:
