@@ -43,7 +43,7 @@ def same_shape(name: str, got: Sequence[int], other: str, wanted: Sequence[int])
 
 
 def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
-    """Return the value as an int; TypeError if it is none, ValueError if it is too small or too large."""
+    """Return the value as an int; TypeError if it is none, ValueError if it is out of range."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -57,7 +57,14 @@ def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int 
     return number
 
 
-def real(name: str, value: Any, *, finite: bool = True, positive: bool = False) -> float:
+def real(
+    name: str,
+    value: Any,
+    *,
+    finite: bool = True,
+    positive: bool = False,
+    between: tuple[float, float] | None = None,
+) -> float:
     """Return the value as a float; TypeError if it is no real number, ValueError for one that is out of range."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -71,6 +78,8 @@ def real(name: str, value: Any, *, finite: bool = True, positive: bool = False) 
         raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
     if positive and number <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {number}")
+    if between is not None and not between[0] <= number <= between[1]:
+        raise ValueError(f"{name}: expected a number from {between[0]} to {between[1]}, got {number}")
     return number
 
 
