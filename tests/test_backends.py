@@ -189,6 +189,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = type(cuda.to_device(np.zeros(1)))
     describe = property(lambda self: self._ary.__array_interface__)
     monkeypatch.setattr(kind, "__cuda_array_interface__", describe, raising=False)
+    # The simulator forbids negative indices into a shape, as kernels do; outside kernels a GPU array's is a tuple.
+    monkeypatch.setattr(kind, "shape", property(lambda self: self._ary.shape))
     monkeypatch.setattr(cuda, "as_cuda_array", lambda array: array, raising=False)
 
 
