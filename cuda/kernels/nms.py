@@ -136,9 +136,7 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, of
         segments = np.unique(labels.copy_to_host()[order], return_inverse=True)[1]
     by_segment = np.argsort(segments, kind="stable")
     kept = np.zeros(order.size, bool)
-    kept[by_segment] = survivors(
-        boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset
-    )
+    kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset)
     result = order[kept][:limit]
     found.copy_to_device(np.array([result.size]))
     if result.size:

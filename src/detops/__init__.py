@@ -8,6 +8,7 @@ from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
 from detops.nms import batched_nms, nms
 from detops.non_max_suppression import non_max_suppression, non_max_suppression_padded
+from detops.roi_align import roi_align
 
 __all__ = [
     "__version__",
@@ -20,6 +21,7 @@ __all__ = [
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "roi_align",
     "set_num_threads",
     "show_config",
     "use_backend",

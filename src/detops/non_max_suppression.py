@@ -189,7 +189,9 @@ def _select(
     selected, found = call.space.empty(shape, int64), call.space.empty(shape[:2], int64)
     if selected.size:
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype))
-        call.kernel("non_max_suppression", dtype)(*arrays, iou, score, strict and filters, form, offset, selected, found)
+        call.kernel("non_max_suppression", dtype)(
+            *arrays, iou, score, strict and filters, form, offset, selected, found
+        )
         return selected, found
     return selected, call.space.empty((0,), int64)
 

@@ -39,9 +39,7 @@ def box_area(x1: real, y1: real, x2: real, y2: real) -> real:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def shared_area(
-    ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real
-) -> real:
+def shared_area(ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real) -> real:
     """Area that two boxes, each with an area above 0, have in common."""
     left: real = ax1 if ax1 > bx1 else bx1
     top: real = ay1 if ay1 > by1 else by1
@@ -107,9 +105,11 @@ def core_margin(threshold: real, area: real) -> real:
 @cython.nogil
 @cython.exceptval(check=False)
 def cell_of(position: real, cells: real) -> cython.Py_ssize_t:
-    """Number of the grid cell of a position, for so many cells to the unit; far away all share one cell."""
+    """Number of the grid cell of a position, for so many cells to the unit; far away all share one cell, 0 for NaN."""
     limit: real = typed(1e9, position)
     scaled: real = position * cells
+    if scaled != scaled:
+        return 0
     if scaled > limit:
         scaled = limit
     if scaled < -limit:

@@ -94,9 +94,7 @@ def non_max_suppression(
     """``detops.non_max_suppression`` for compiled code: int64 rows (batch, class, box)."""
     form = 2 if center_point_box else 1
     if score_threshold is None:
-        selected, found = _select(
-            boxes, scores, max_output_boxes_per_class, iou_threshold, -np.inf, False, form, 0
-        )
+        selected, found = _select(boxes, scores, max_output_boxes_per_class, iou_threshold, -np.inf, False, form, 0)
     else:
         selected, found = _select(
             boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, True, form, 0
