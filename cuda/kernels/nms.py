@@ -7,13 +7,13 @@ compared with what the chunk has kept. Memory grows with the number of candidate
 """
 
 import numpy as np
+from numba.extending import register_jitable
 
 from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
 from detops._cuda.device import SIMULATED, cuda, jit, launch
 
-BITS = 32
-# 32-bit words for the candidates of a chunk. The simulator sees several chunks of few candidates.
-WORDS = 1 if SIMULATED else 16
+# The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
+BITS, WORDS = (4, 2) if SIMULATED else (32, 16)
 CHUNK = BITS * WORDS
 
 
@@ -30,7 +30,7 @@ def load_boxes(boxes, rows, form, offset, loaded):
         loaded[4, i] = box_area(x1, y1, x2, y2)
 
 
-@cuda.jit(device=True)
+@register_jitable
 def suppresses(loaded, i, j, threshold):
     """Whether two candidates overlap too much."""
     if loaded[4, i] == 0 or loaded[4, j] == 0:
@@ -61,8 +61,8 @@ def keep_in_chunk(chunk, starts, bits, limit, alive, counts):
     """One item is one segment: go through a chunk in order and drop what a kept candidate suppresses."""
     for segment in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
         first = starts[segment] + chunk * CHUNK
-        end = min(first + CHUNK, starts[segment + 1])
-        for i in range(first, end):
+        last = starts[segment + 1]
+        for i in range(first, first + CHUNK if first + CHUNK < last else last):
             if counts[segment] == limit:
                 alive[i] = 0
             if alive[i] == 0:
@@ -140,7 +140,8 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, of
     kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset)
     result = order[kept][:limit]
     found.copy_to_device(np.array([result.size]))
-    selected[: result.size].copy_to_device(result)
+    if result.size:
+        selected[: result.size].copy_to_device(result)
 
 
 def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
