@@ -38,6 +38,7 @@ VECTOR = {
         "-mfma",
         "-mf16c",
         "-mprefer-vector-width=512",
+        "-mtune=skylake-avx512",
     ],
 }
 ISAS = ("baseline", *VECTOR) if X86 else ("baseline",)
@@ -48,6 +49,7 @@ BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+    "grid_sample": ALL_ISAS_OF_FLOATS,
 }
 
 # A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction anywhere.

@@ -15,6 +15,7 @@ KERNELS = {
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
     "encode_bbox": "boxes",
+    "grid_sample": "grid_sample",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -23,6 +24,7 @@ OPERATORS = {
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
     "encode_bbox": ("encode_bbox",),
+    "grid_sample": ("grid_sample",),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

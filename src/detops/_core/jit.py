@@ -11,5 +11,5 @@ from detops._core import scalar
 @functools.cache
 def register() -> None:
     """Register every function of the core, once."""
-    for function in (scalar.typed, scalar.exp, scalar.log, *_core.functions().values()):
+    for function in (scalar.typed, scalar.exp, scalar.fmod, scalar.log, *_core.functions().values()):
         register_jitable(function)

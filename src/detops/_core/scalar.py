@@ -19,3 +19,8 @@ def exp(x):
 def log(x):
     """Natural logarithm in the type of ``x``; -inf at 0 and NaN below."""
     return np.log(x)
+
+
+def fmod(x, y):
+    """What is left of ``x``, with its sign, after the whole multiples of ``y``: exact for finite ``x``."""
+    return np.fmod(x, y)
