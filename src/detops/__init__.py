@@ -6,6 +6,7 @@ from detops._threads import get_num_threads, set_num_threads
 from detops._version import __version__
 from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
+from detops.deform_conv import deform_conv2d
 from detops.grid_sample import grid_sample
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "cummax",
     "cummin",
     "decode_bbox",
+    "deform_conv2d",
     "encode_bbox",
     "get_num_threads",
     "grid_sample",

@@ -14,6 +14,7 @@ import numpy as np
 KERNELS = {
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
+    "deform_conv2d": "deform_conv",
     "encode_bbox": "boxes",
     "grid_sample": "grid_sample",
 }
@@ -23,6 +24,7 @@ OPERATORS = {
     "cummax": ("cumulative",),
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
+    "deform_conv2d": ("deform_conv2d",),
     "encode_bbox": ("encode_bbox",),
     "grid_sample": ("grid_sample",),
 }

@@ -166,3 +166,36 @@ def cubic_weight(distance: real) -> real:
     if distance <= typed(1, distance):
         return ((a + typed(2, a)) * distance - (a + typed(3, a))) * distance * distance + typed(1, a)
     return ((distance - typed(5, a)) * distance + typed(8, a)) * distance * a - typed(4, a) * a
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def linear_taps(position: real, size: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, real]:
+    """The elements below and above a position, -1 for one beyond the ends, and how far it is from the one below.
+
+    A position that is not strictly between -1 and size, or NaN, has no elements.
+    """
+    inside: cython.bint = position > typed(-1, position) and position < typed(size, position)
+    known: real = position if inside else typed(-2, position)
+    low: cython.Py_ssize_t
+    fraction: real
+    low, fraction = floor_split(known)
+    return tap_index(low, size, 0, False), tap_index(low + 1, size, 0, False), fraction
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def deformed(
+    output: cython.Py_ssize_t,
+    tap: cython.Py_ssize_t,
+    stride: cython.Py_ssize_t,
+    padding: cython.Py_ssize_t,
+    dilation: cython.Py_ssize_t,
+    offset: real,
+) -> real:
+    """Where a deformable convolution samples along an axis for an element of its output and a tap of its kernel."""
+    return typed(output * stride - padding + tap * dilation, offset) + offset
