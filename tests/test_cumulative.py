@@ -53,7 +53,7 @@ def test_errors(operator, x, options, error, message):
 def test_bug_reports(case: Subcase, backend: str) -> None:
     operator = getattr(detops, case.operator)
     if case.raises:
-        with pytest.raises(ValueError, match="^axis: expected an axis from "):
+        with pytest.raises(ValueError, match="axis: expected an axis from "):
             operator(case.inputs["input"], case.attributes["dim"], backend=backend)
         return
     got = operator(case.inputs["input"], case.attributes["dim"], backend=backend)
@@ -69,7 +69,7 @@ ELEMENTS = {
 }
 
 
-@pytest.mark.parametrize("backend", ("cython", "numba"))
+@pytest.mark.parametrize("backend", ["cython", "numba"])
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(data=st.data())
 def test_any_array(operator, backend, data):
@@ -87,7 +87,7 @@ def _by_numpy(operator, x, axis):
     return values, np.maximum.accumulate(np.where(x == values, positions, 0), axis)
 
 
-@pytest.mark.parametrize("backend", ("cython", "numba"))
+@pytest.mark.parametrize("backend", ["cython", "numba"])
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("kind", ["random", "rising", "falling"])
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.sampling import bilinear_weights, blend, floor_split
+from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 
 _jit.register()
@@ -18,7 +19,9 @@ __all__ = [
     "blend",
     "cummax",
     "cummin",
+    "decode_bbox",
     "decode_span",
+    "encode_bbox",
     "encode_span",
     "floor_split",
     "rescale",
