@@ -48,6 +48,7 @@ BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+    "nms": ALL_ISAS_OF_FLOATS,
     "roi_align": ALL_ISAS_OF_FLOATS,
 }
 
@@ -87,6 +88,17 @@ def extensions() -> list[Extension]:
             for element, isa in builds
         ]
     built += cythonize(Extension("detops._cython.cpu", ["src/detops/_cython/cpu.pyx"]), **OPTIONS)
+    # Arguments of kernels look the same for all element types, so the library needs no particular one.
+    built += cythonize(
+        Extension(
+            "detops.onnx._native",
+            ["src/detops/onnx/_native.pyx"],
+            define_macros=[("DETOPS_ELEMENT", "float"), ("DETOPS_IS_FLOAT32", "1")],
+            extra_compile_args=STRICT + WARNINGS,
+            export_symbols=["RegisterCustomOps"],
+        ),
+        **OPTIONS,
+    )
     return built
 
 
@@ -118,6 +130,7 @@ setup(
         "detops._numba",
         "detops._cuda",
         "detops.numba",
+        "detops.onnx",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
     package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"]},

@@ -42,8 +42,8 @@ def same_shape(name: str, got: Sequence[int], other: str, wanted: Sequence[int])
         raise ValueError(f"{name}: expected the shape of {other}, {tuple(wanted)}, got {tuple(got)}")
 
 
-def integer(name: str, value: Any, *, at_least: int | None = None) -> int:
-    """Return the value as an int; TypeError if it is none, ValueError if it is too small."""
+def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Return the value as an int; TypeError if it is none, ValueError if it is out of range."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -52,10 +52,19 @@ def integer(name: str, value: Any, *, at_least: int | None = None) -> int:
         raise TypeError(f"{name}: expected an integer, got {value!r}") from None
     if at_least is not None and number < at_least:
         raise ValueError(f"{name}: expected at least {at_least}, got {number}")
+    if at_most is not None and number > at_most:
+        raise ValueError(f"{name}: expected at most {at_most}, got {number}")
     return number
 
 
-def real(name: str, value: Any, *, finite: bool = True, positive: bool = False) -> float:
+def real(
+    name: str,
+    value: Any,
+    *,
+    finite: bool = True,
+    positive: bool = False,
+    between: tuple[float, float] | None = None,
+) -> float:
     """Return the value as a float; TypeError if it is no real number, ValueError for one that is out of range."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -66,6 +75,8 @@ def real(name: str, value: Any, *, finite: bool = True, positive: bool = False) 
         raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
     if positive and number <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {number}")
+    if between is not None and not between[0] <= number <= between[1]:
+        raise ValueError(f"{name}: expected a number from {between[0]} to {between[1]}, got {number}")
     return number
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import ModuleType
 
 import numpy as np
 
@@ -15,16 +16,23 @@ KERNELS = {
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
     "encode_bbox": "boxes",
+    "nms": "nms",
+    "non_max_suppression": "nms",
+    "selected_rows": "nms",
     "roi_align": "roi_align",
     "roi_align_points": "roi_align",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
 OPERATORS = {
+    "batched_nms": ("nms",),
     "cummax": ("cumulative",),
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
     "encode_bbox": ("encode_bbox",),
+    "nms": ("nms",),
+    "non_max_suppression": ("non_max_suppression", "selected_rows"),
+    "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
 }
 
@@ -144,15 +152,20 @@ def instruction_set() -> str:
 @functools.cache
 def kernel(name: str, backend: str, dtype: np.dtype) -> Callable[..., None]:
     """Return a kernel; ``dtype`` is the type of its elements."""
+    if backend == "cython":
+        return getattr(compiled(name, dtype), name)
+    return getattr(importlib.import_module(f"detops._{backend}.{KERNELS[name]}"), name)
+
+
+def compiled(name: str, dtype: np.dtype) -> ModuleType:
+    """Return the compiled module that holds a kernel for elements of this dtype."""
     module = KERNELS[name]
-    if backend != "cython":
-        return getattr(importlib.import_module(f"detops._{backend}.{module}"), name)
     element = "uint8" if dtype == np.bool_ else dtype.name
     # A kernel that gains nothing from vectors is compiled for the baseline alone.
     for isa in dict.fromkeys((instruction_set(), "baseline")):
         path = f"detops._cython.{element}_{isa}.{module}"
         try:
-            return getattr(importlib.import_module(path), name)
+            return importlib.import_module(path)
         except ModuleNotFoundError as error:
             if error.name is None or not path.startswith(error.name):
                 raise

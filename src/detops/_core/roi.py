@@ -57,7 +57,9 @@ def grid_points(rows: cython.Py_ssize_t, columns: cython.Py_ssize_t) -> cython.P
     """Points of a grid, or 2**24 + 1 if they are more."""
     if rows < 1 or columns < 1:
         return 0
-    return 16777217 if rows > 16777216 / columns else rows * columns
+    if rows > 16777216 or columns > 16777216 or rows * columns > 16777216:
+        return 16777217
+    return rows * columns
 
 
 @cython.cfunc
