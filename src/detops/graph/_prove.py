@@ -1,0 +1,258 @@
+"""The proof: run a subgraph on symbols at several sizes and compare every output element with the decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detops.graph import _forms
+from detops.graph._evaluate import cone, evaluate, largest_integer
+from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._ops import MAX_ELEMENTS, Run, Symbolic
+from detops.graph._read_off import Coefficients, parameters, read_off
+from detops.graph._schema import Parameters
+from detops.graph._view import Graph, Node, Shape
+
+MAX_TRIAL = 1 << 17  # elements of a trial with every free dimension large at once
+RANKS = (1, 2, 3, 4)  # tried where the rank is unknown
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A subgraph that is proved to decode boxes."""
+
+    box_predictions: str
+    anchors: str
+    decoded_boxes: str
+    nodes: tuple[Node, ...]
+    parameters: Parameters
+    dtype: np.dtype[Any]
+    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size that was proved
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One size to run at; the first of every rank is `leading`.
+
+    Where `required` is off, a subgraph that cannot run there is fine too.
+    """
+
+    predictions: Sizes
+    anchors: Sizes
+    classes: int
+    required: bool
+    leading: bool
+
+
+def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proof:
+    """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
+    nodes = cone(graph, target, frozenset((box_predictions, anchors)))
+    given, wanted = graph.info(box_predictions), graph.info(anchors)
+    shapes = [_shape_of(graph, tensor) for tensor in (box_predictions, anchors)]
+    if given.dtype is not None and given.dtype.kind != "f":
+        raise Refusal(f"{box_predictions} is of type {given.dtype.name}, not a float")
+    largest = largest_integer(graph, nodes)
+    failures: list[Refusal] = []
+    for axis in _axes(*shapes):
+        try:
+            trials = _trials(*shapes, axis, largest)
+            return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials)
+        except Refusal as refusal:
+            failures.append(refusal)
+    raise max(failures, key=lambda refusal: refusal.depth)
+
+
+def _shape_of(graph: Graph, tensor: str) -> Shape | None:
+    """Return the known shape; a Transpose that reads the tensor tells at least the rank."""
+    shape = graph.info(tensor).shape
+    if shape is None:
+        for reader in graph.readers.get(tensor, ()):
+            if reader.op == "Transpose" and len(reader.inputs) > 1:
+                perm = graph.constant(reader.inputs[1])
+                return None if perm is None else (None,) * perm.size
+    return shape
+
+
+def _prove_on(
+    graph: Graph, nodes: list[Node], names: tuple[str, str, str], axis: int, trials: Sequence[Trial]
+) -> Proof:
+    found: Coefficients | None = None
+    dtype: np.dtype[Any] | None = None
+    classes: set[int] = set()
+    shapes: list[tuple[Sizes, Sizes]] = []
+    for trial in sorted(trials, key=lambda trial: not trial.leading):
+        if found is None and not trial.leading:
+            break  # the subgraph runs at no rank
+        try:
+            found, dtype = _run(graph, nodes, names, axis, trial, found)
+        except CannotRunError:
+            if trial.required:
+                raise
+            continue
+        except Refusal as refusal:
+            if trial.required:
+                raise
+            raise Refusal(
+                f"{refusal.reason} (at {trial.predictions}, which the model leaves open)",
+                refusal.depth,
+            ) from refusal
+        classes.add(trial.classes)
+        shapes.append((trial.predictions, trial.anchors))
+    if found is None or dtype is None:
+        raise Refusal("the subgraph runs at none of the sizes tried")
+    count = classes.pop() if len(classes) == 1 else None
+    box_predictions, anchors, target = names
+    values = parameters(found, dtype, axis, count)
+    return Proof(box_predictions, anchors, target, tuple(nodes), values, dtype, tuple(shapes))
+
+
+def _run(
+    graph: Graph,
+    nodes: list[Node],
+    names: tuple[str, str, str],
+    axis: int,
+    trial: Trial,
+    found: Coefficients | None,
+) -> tuple[Coefficients, np.dtype[Any] | None]:
+    """Prove one size; the first one reads the coefficients off, and the others must agree with them."""
+    box_predictions, anchors, target = names
+    run = Run()
+    left = Symbolic(run.pool.symbols(trial.predictions), graph.info(box_predictions).dtype)
+    right = Symbolic(run.pool.symbols(trial.anchors), graph.info(anchors).dtype)
+    result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
+    if not isinstance(result, Symbolic):
+        raise Refusal("the output doesn't depend on the boxes")
+    if result.shape != trial.predictions:
+        raise Refusal(
+            f"the output has the shape {result.shape} for box_predictions of {trial.predictions} "
+            f"and anchors of {trial.anchors}",
+            depth=3,
+        )
+    rows, boxes = _in_rows(left.ids, axis, trial.classes), _in_rows(right.ids, axis, 1)
+    outputs = _in_rows(result.ids, axis, trial.classes)
+    if found is None:
+        found = read_off(run.pool, outputs, rows, boxes)
+    wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
+    if wrong.any():
+        row, kind, coordinate = (int(place[0]) for place in np.nonzero(wrong))
+        raise Refusal(
+            f"coordinate {coordinate} of box {row}, class {kind}, isn't what a decode gives there "
+            f"({int(wrong.sum())} of {wrong.size} elements differ at box_predictions of {trial.predictions})",
+            depth=5,
+        )
+    return found, result.dtype
+
+
+def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int64]:
+    """Return the elements as (boxes, classes, 4)."""
+    return np.moveaxis(ids, axis, -1).reshape(-1, classes, 4)
+
+
+def decode(
+    pool: _forms.Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients
+) -> NDArray[np.int64]:
+    """Return the decode of (boxes, classes, 4) predictions against (boxes, 1, 4) anchors, as expressions."""
+    half = _forms.constant_poly(Fraction(1, 2))
+    corners: list[NDArray[np.int64]] = [rows[..., 0]] * 4
+    for place in (0, 1):
+        first, last = boxes[..., place], boxes[..., place + 2]
+        size = pool.binary(_forms.subtract, last, first)
+        centre = pool.unary(lambda poly: _forms.multiply(poly, half), pool.binary(_forms.add, first, last))
+        shift = pool.unary(lambda poly, at=place: found.scaled(poly, at), rows[..., place])
+        growth = pool.unary(
+            lambda poly, at=place + 2: _forms.exp(found.bounded(found.scaled(poly, at))), rows[..., place + 2]
+        )
+        centre = pool.binary(_forms.add, pool.binary(_forms.multiply, shift, size), centre)
+        size = pool.binary(_forms.multiply, growth, size)
+        size = pool.unary(lambda poly: _forms.multiply(poly, half), size)
+        corners[place] = pool.binary(_forms.subtract, centre, size)
+        corners[place + 2] = pool.binary(_forms.add, centre, size)
+    return np.stack(corners, axis=-1)
+
+
+def _axes(predictions: Shape | None, anchors: Shape | None) -> list[int]:
+    """List the axes that may hold the coordinates: the last as -1, the others counted from the front."""
+    if predictions is not None and anchors is not None and len(predictions) != len(anchors):
+        raise Refusal(
+            f"box_predictions has rank {len(predictions)} and anchors rank {len(anchors)}; DecodeBbox wants one shape",
+            depth=1,
+        )
+    shape = anchors if anchors is not None else predictions
+    if shape is None:
+        return [-1]
+    places = [axis for axis in range(len(shape)) if shape[axis] in (4, None)]
+    if not places:
+        raise Refusal(f"anchors of the shape {shape} have no axis of 4 coordinates", depth=1)
+    return [axis if axis < len(shape) - 1 else -1 for axis in reversed(places)]
+
+
+def _trials(predictions: Shape | None, anchors: Shape | None, axis: int, largest: int) -> list[Trial]:
+    """List the sizes to prove at, the most telling first."""
+    known = next((shape for shape in (predictions, anchors) if shape is not None), None)
+    ranks = RANKS if known is None else (len(known),)
+    trials: list[Trial] = []
+    for rank in ranks:
+        if not -rank <= axis < rank or (axis == rank - 1 and rank > 1):
+            continue
+        left = list(predictions) if predictions is not None else [None] * rank
+        right = list(anchors) if anchors is not None else [None] * rank
+        coordinates = left[axis]
+        if coordinates is not None and (coordinates % 4 or coordinates == 0):
+            raise Refusal(f"box_predictions has {coordinates} elements on axis {axis}, not 4 or a multiple", depth=1)
+        if coordinates is None:
+            counts = (1, 2, 3)
+        else:
+            counts = (coordinates // 4,)
+        if counts[0] != 1 and axis != -1:
+            raise Refusal(f"box_predictions has {coordinates} elements on axis {axis}; only the last may hold classes")
+        shape = [_joined(*pair) for place, pair in enumerate(zip(left, right, strict=True)) if place != axis % rank]
+        for count in counts:
+            for number, sizes in enumerate(_sizes(shape, largest, 4 * count)):
+                full, narrow = list(sizes), list(sizes)
+                full.insert(axis % rank, 4 * count)
+                narrow.insert(axis % rank, 4)
+                required = known is not None and count == counts[0]
+                leading = count == counts[0] and number == 0
+                trials.append(Trial(tuple(full), tuple(narrow), count, required, leading))
+    return trials
+
+
+def _joined(left: int | None, right: int | None) -> int | None:
+    if left is not None and right is not None and left != right:
+        raise Refusal(f"box_predictions and anchors have {left} and {right} boxes along one axis", depth=1)
+    return right if left is None else left
+
+
+def _sizes(shape: Sequence[int | None], largest: int, elements: int) -> list[list[int]]:
+    """Fill the free dimensions: larger than every constant and all different, in two orders, then small ones."""
+    free = [place for place, dim in enumerate(shape) if dim is None]
+    fixed = elements
+    for dim in shape:
+        fixed *= 1 if dim is None else dim
+    if fixed > MAX_ELEMENTS:
+        raise Refusal(f"a static shape of {fixed} elements is too large for the proof")
+    rising = [largest + 1 + number for number in range(len(free))]
+    falling = [2 * largest + 3 + 2 * number for number in reversed(range(len(free)))]
+    small = [2 + number for number in range(len(free))]
+    ones = [1] * len(free)
+    fills: list[list[int]] = []
+    for large in (rising, falling):
+        if fixed * int(np.prod([float(size) for size in large])) <= MAX_TRIAL:
+            fills.append(large)
+        else:  # one large dimension at a time
+            fills += [[*small[:at], large[at], *small[at + 1 :]] for at in range(len(free))]
+    fills = [*fills, small, ones] if free else [[]]
+    if fixed * max((int(np.prod(fill, dtype=np.int64)) for fill in fills), default=1) > MAX_ELEMENTS:
+        raise Refusal(f"the subgraph holds the integer {largest}; sizes beyond it are too large for the proof")
+    sizes = []
+    for fill in fills:
+        values = iter(fill)
+        sizes.append([next(values) if dim is None else dim for dim in shape])
+    return sizes
