@@ -88,12 +88,18 @@ def _with_foreign(graph: Graph, node: Node, inputs: list[Any], foreign: list[For
     if operator.kind == "shape":
         shape = foreign[0].info.shape
         if len(inputs) == 1 and shape is not None and None not in shape:
-            return operator.apply(Run(), node, [np.broadcast_to(np.int8(0), [dim or 0 for dim in shape])])
+            return [static_shape(graph, node)]
     elif any(isinstance(value, Symbolic) for value in inputs):
         if node.op in BOUNDED:
             raise Refusal(f"the bound of {node.label} ({node.op}) is {root!r}, which is not a constant", depth=2)
         raise Refusal(f"{node.label} ({node.op}) also depends on {root!r}", depth=1)
     return [Foreign(root, graph.info(name)) for name in node.outputs]
+
+
+def static_shape(graph: Graph, node: Node) -> Any:
+    """Return what a shape operator gives for a tensor whose shape the model states."""
+    shape = [dim or 0 for dim in graph.info(node.inputs[0]).shape or ()]
+    return table_of(graph)[node.op].apply(Run(), node, [np.broadcast_to(np.int8(0), shape)])[0]
 
 
 def largest_integer(graph: Graph, nodes: Sequence[Node]) -> int:

@@ -26,8 +26,9 @@ attribute       type    default          meaning
 DecodeBbox wants one shape for both inputs. DecodeBboxV2 also takes K times as many predictions as anchors along the last
 axis (axis -1): (..., 4 * K) against (..., 4), where every four predictions share their anchor.
 
-A node may carry further attributes (``constants`` in ONNX models of opset 14 and older, ``*_value`` in a GraphDef).
-They repeat the ones above as tensors for the function body that stock runtimes run; a kernel ignores them.
+The writers put every attribute on the node. ``constants`` (and ``axis_value`` in a GraphDef) repeat the numbers above as
+tensors, in the order 0.5, decode_clip, lower_clip, scales, means with infinities for no bound: the function body that stock
+runtimes run has no other way to turn an attribute into a tensor. A kernel ignores them.
 """
 
 from __future__ import annotations
@@ -74,16 +75,17 @@ class Parameters:
         return -math.inf if self.lower_clip is None else self.lower_clip
 
     def attributes(self) -> dict[str, float | int | list[float]]:
-        """Return the node's attributes, without those that have their default value."""
-        values: dict[str, float | int | list[float]] = {}
-        if self.decode_clip is not None:
-            values["decode_clip"] = self.decode_clip
-        if self.axis != -1:
-            values["axis"] = self.axis
-        if self.operator == DECODE_BBOX_V2:
-            values["scales"] = list(self.scales)
-            if self.means != ZEROS:
-                values["means"] = list(self.means)
-            if self.lower_clip is not None:
-                values["lower_clip"] = self.lower_clip
-        return values
+        """Return the node's attributes."""
+        if self.operator == DECODE_BBOX:
+            return {"decode_clip": self.upper_bound, "axis": self.axis}
+        return {
+            "decode_clip": 0.0 if self.decode_clip is None else self.decode_clip,
+            "axis": self.axis,
+            "scales": list(self.scales),
+            "means": list(self.means),
+            "lower_clip": self.lower_bound,
+        }
+
+    def constants(self) -> list[float]:
+        """Return the numbers that a function body computes with: a half, the bounds, scales and means."""
+        return [0.5, self.upper_bound, self.lower_bound, *self.scales, *self.means]

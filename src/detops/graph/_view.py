@@ -38,7 +38,8 @@ class Node:
     version: int = 0
     control: tuple[str, ...] = ()  # names of nodes that must run first (TensorFlow)
     hidden: tuple[str, ...] = ()  # tensors that the bodies of If and Loop read (ONNX)
-    position: int = field(default=-1)  # in topological order; set by Graph
+    place: int = field(default=-1)  # in the file
+    position: int = field(default=-1)  # in topological order; Graph sets both
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
@@ -73,6 +74,8 @@ class Graph:
         self._read_constant = constant
         self._constants: dict[str, NDArray[Any] | None] = {}
         listed = list(nodes)
+        for place, node in enumerate(listed):
+            node.place = place
         self.producer: dict[str, Node] = {}
         for node in listed:
             for output in node.outputs:

@@ -1,0 +1,205 @@
+"""Writes DecodeBbox nodes into a GraphDef, each backed by a FunctionDef of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from detops.graph._prove import Proof
+from detops.graph._rewrite import Plan
+from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT
+from detops.graph._tf_io import number_of
+from detops.graph._tf_schema import messages
+
+FLOAT, INT32 = 1, 3  # DataType numbers
+
+
+def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
+    """Carry the plans out on `graph_def`, which they were made from."""
+    for plan in plans:
+        for position, proof in plan.proofs.items():
+            place = plan.graph.nodes[position].place
+            graph_def.node[place].CopyFrom(_new_node(plan, proof, graph_def.node[place]))
+            add_function(graph_def, proof.parameters.operator)
+        for place in sorted((plan.graph.nodes[position].place for position in plan.dead), reverse=True):
+            del graph_def.node[place]
+
+
+def add_function(graph_def: Any, operator: str) -> None:
+    """Give the graph the function that its new nodes call."""
+    function = function_for(operator)
+    for present in graph_def.library.function:
+        if present.signature.name == operator:
+            if present != function:
+                raise ValueError(f"model: the GraphDef has a function {operator!r} of its own")
+            return
+    graph_def.library.function.append(function)
+
+
+def _new_node(plan: Plan, proof: Proof, old: Any) -> Any:
+    node = make_node(proof, old.name)
+    node.device = old.device
+    if "_output_shapes" in old.attr:
+        node.attr["_output_shapes"].CopyFrom(old.attr["_output_shapes"])
+    gone = {plan.graph.nodes[position].name for position in plan.dead} | {node.name}
+    waits = [name for member in proof.nodes for name in member.control if name not in gone]
+    node.input.extend(f"^{name}" for name in dict.fromkeys(waits))
+    return node
+
+
+def make_node(proof: Proof, name: str) -> Any:
+    """Return the node that stands for a proved subgraph."""
+    values = proof.parameters
+    node = messages()["NodeDef"](name=name, op=values.operator)
+    node.input.extend(reference.removesuffix(":0") for reference in (proof.box_predictions, proof.anchors))
+    node.attr["T"].type = number_of(proof.dtype)
+    for key, value in values.attributes().items():
+        if isinstance(value, list):
+            node.attr[key].list.f.extend(value)
+        elif isinstance(value, int):
+            node.attr[key].i = value
+        else:
+            node.attr[key].f = value
+    set_tensor(node.attr["constants"].tensor, np.array(values.constants(), np.float32))
+    set_tensor(node.attr["axis_value"].tensor, np.array(values.axis, np.int32))
+    return node
+
+
+def set_tensor(tensor: Any, value: np.ndarray[Any, Any]) -> None:
+    """Write an array into a TensorProto."""
+    tensor.dtype = number_of(value.dtype)
+    tensor.tensor_shape.SetInParent()
+    for size in value.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    tensor.tensor_content = value.astype(value.dtype.newbyteorder("<")).tobytes()
+
+
+def function_for(operator: str) -> Any:
+    """Return the FunctionDef of an operator; its nodes read the attributes of the node that calls it."""
+    function = messages()["FunctionDef"]()
+    signature = function.signature
+    signature.name = operator
+    for name in INPUTS:
+        signature.input_arg.add(name=name, type_attr="T")
+    signature.output_arg.add(name=OUTPUT, type_attr="T")
+    attributes = {"T": "type", "decode_clip": "float", "axis": "int", "constants": "tensor", "axis_value": "tensor"}
+    if operator != DECODE_BBOX:
+        attributes |= {"scales": "list(float)", "means": "list(float)", "lower_clip": "float"}
+    for name, kind in attributes.items():
+        signature.attr.add(name=name, type=kind)
+    body = _Body(function)
+    if operator == DECODE_BBOX:
+        _decode_bbox(body)
+    else:
+        _decode_bbox_v2(body)
+    function.ret[OUTPUT] = body.result
+    return function
+
+
+class _Body:
+    """Collects the nodes of a function; every method returns the reference to an output."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.result = ""
+
+    def add(self, op: str, name: str, inputs: Sequence[str], port: str, **attributes: Any) -> str:
+        """Add a node; an attribute is "$name" of the function, a DataType number, or ("i", number)."""
+        node = self.function.node_def.add(name=name, op=op)
+        node.input.extend(inputs)
+        for key, value in attributes.items():
+            if isinstance(value, str):
+                node.attr[key].placeholder = value[1:]
+            elif isinstance(value, tuple):
+                setattr(node.attr[key], value[0], value[1])
+            else:
+                node.attr[key].type = value
+        return f"{name}:{port}"
+
+    def compute(self, op: str, name: str, *inputs: str) -> str:
+        """Add arithmetic in the type of the boxes."""
+        return self.add(op, name, inputs, "y" if op == "Exp" else "z", T="$T")
+
+    def integers(self, name: str, value: Any) -> str:
+        """Add an integer constant."""
+        reference = self.add("Const", name, (), "output:0", dtype=INT32)
+        set_tensor(self.function.node_def[-1].attr["value"].tensor, np.array(value, np.int32))
+        return reference
+
+    def parameters(self) -> list[str]:
+        """Add the node's numbers as tensors in the type of the boxes: half, clip, lower, scales, means."""
+        numbers = self.add("Const", "numbers", (), "output:0", dtype=FLOAT, value="$constants")
+        typed = self.add("Cast", "typed", (numbers,), "y:0", SrcT=FLOAT, DstT="$T")
+        sizes, axis = self.integers("number_sizes", [1, 1, 1, 4, 4]), self.integers("number_axis", 0)
+        self.add("SplitV", "parts", (typed, sizes, axis), "output", T="$T", Tlen=INT32, num_split=("i", 5))
+        return [f"parts:output:{index}" for index in range(5)]
+
+    def split(self, name: str, tensor: str, axis: str) -> list[str]:
+        """Cut a tensor into two halves."""
+        self.add("Split", name, (axis, tensor), "output", T="$T", num_split=("i", 2))
+        return [f"{name}:output:0", f"{name}:output:1"]
+
+    def join(self, name: str, low: str, high: str, axis: str) -> str:
+        """Put the corners together."""
+        return self.add("ConcatV2", name, (low, high, axis), "output:0", T="$T", Tidx=INT32, N=("i", 2))
+
+    def reshape(self, name: str, tensor: str, shape: str, kind: Any = "$T") -> str:
+        """Give a tensor another shape."""
+        return self.add("Reshape", name, (tensor, shape), "output:0", T=kind, Tshape=INT32)
+
+
+def _corners(body: _Body, parts: Sequence[str], predictions: Sequence[str], anchors: Sequence[str]) -> tuple[str, str]:
+    """Add the arithmetic, in tensorpack's order: bit-equal to the graph that it replaces there."""
+    half, clip = parts[0], parts[1]
+    shift, growth = predictions
+    first, last = anchors
+    size = body.compute("Sub", "size", last, first)
+    centre = body.compute("Mul", "centre", body.compute("Add", "corner_sum", last, first), half)
+    factor = body.compute("Exp", "factor", body.compute("Minimum", "bounded", growth, clip))
+    half_size = body.compute("Mul", "half_size", body.compute("Mul", "new_size", factor, size), half)
+    new_centre = body.compute("Add", "new_centre", body.compute("Mul", "offset", shift, size), centre)
+    return body.compute("Sub", "low", new_centre, half_size), body.compute("Add", "high", new_centre, half_size)
+
+
+def _decode_bbox(body: _Body) -> None:
+    parts = body.parameters()
+    axis = body.add("Const", "coordinate_axis", (), "output:0", dtype=INT32, value="$axis_value")
+    predictions = body.split("predictions", INPUTS[0], axis)
+    anchors = body.split("boxes", INPUTS[1], axis)
+    body.result = body.join("joined", *_corners(body, parts, predictions, anchors), axis)
+
+
+def _decode_bbox_v2(body: _Body) -> None:
+    """Add DecodeBboxV2 over (before, classes, 4, after), which any axis and any number of classes fits in."""
+    parts = body.parameters()
+    axis = body.add("Const", "given_axis", (), "output:0", dtype=INT32, value="$axis_value")
+    rank = body.add("Rank", "rank", (INPUTS[0],), "output:0", T="$T")
+    axis = body.add("FloorMod", "axis", (axis, rank), "z:0", T=INT32)
+    shape = body.add("Shape", "form", (INPUTS[0],), "output:0", T="$T", out_type=INT32)
+    zero, one, four = (body.integers(name, value) for name, value in (("zero", 0), ("one", 1), ("four", 4)))
+    after_axis = body.add("Add", "after_axis", (axis, one), "z:0", T=INT32)
+    sizes = []
+    for name, start, stop in (("before", zero, axis), ("width", axis, after_axis), ("after", after_axis, rank)):
+        start, stop, step = (
+            body.add("Pack", f"{name}_{part}", (value,), "output:0", T=INT32, N=("i", 1), axis=("i", 0))
+            for part, value in (("start", start), ("stop", stop), ("step", one))
+        )
+        piece = body.add("StridedSlice", f"{name}_dims", (shape, start, stop, step), "output:0", T=INT32, Index=INT32)
+        sizes.append(body.add("Prod", name, (piece, zero), "output:0", T=INT32, Tidx=INT32, keep_dims=("b", False)))
+    before, width, after = sizes
+    classes = body.add("FloorDiv", "classes", (width, four), "z:0", T=INT32)
+    tensors = []
+    for name, source, count in (("rows", INPUTS[0], classes), ("anchors_4d", INPUTS[1], one)):
+        dims = (before, count, four, after)
+        packed = body.add("Pack", f"{name}_form", dims, "output:0", T=INT32, N=("i", 4), axis=("i", 0))
+        tensors.append(body.reshape(name, source, packed))
+    column = body.integers("column", [4, 1])
+    scales, means = (body.reshape(f"{name}_column", parts[at], column) for name, at in (("scales", 3), ("means", 4)))
+    shifted = body.compute("Add", "shifted", body.compute("RealDiv", "scaled", tensors[0], scales), means)
+    two = body.integers("two", 2)
+    shift, growth = body.split("predictions", shifted, two)
+    growth = body.compute("Maximum", "raised", growth, parts[2])
+    low, high = _corners(body, parts, (shift, growth), body.split("boxes", tensors[1], two))
+    body.result = body.reshape("joined", body.join("corners", low, high, two), shape)
