@@ -10,6 +10,7 @@ from detops.graph._finding import Finding, Refusal
 if TYPE_CHECKING:
     from detops.graph._find import Result
     from detops.graph._load import Loaded
+    from detops.graph._prove import Proof
 
 
 def find_decode_bbox(model: Any) -> list[Finding]:
@@ -115,20 +116,20 @@ def _search(model: Any) -> tuple[Loaded, list[Result]]:
 
 def search(loaded: Loaded) -> list[Result]:
     """Return the results for every graph of a model: proved, checked in numbers, or refused."""
-    from detops.graph import _rewrite_onnx
+    from detops.graph import _rewrite_onnx, _rewrite_tf
     from detops.graph._check import check
     from detops.graph._find import find_in
 
-    opset = _rewrite_onnx.default_opset(loaded.proto) if loaded.dialect == "onnx" else None
+    writer = _rewrite_onnx if loaded.dialect == "onnx" else _rewrite_tf
+    accepted: list[Proof] = []
     results = []
     for graph in loaded.graphs:
         for result in find_in(graph):
             if result.proof is not None:
                 try:
-                    if opset is not None and opset < _rewrite_onnx.MIN_OPSET:
-                        least = _rewrite_onnx.MIN_OPSET
-                        raise Refusal(f"the model is of opset {opset}; a function for the node needs {least}")
+                    writer.check_room(loaded.proto, result.proof, accepted)
                     check(graph, result.proof)
+                    accepted.append(result.proof)
                 except Refusal as refusal:
                     finding = replace(result.finding, fused=False, reason=refusal.reason)
                     result = replace(result, finding=finding, proof=None)

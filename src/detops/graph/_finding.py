@@ -67,4 +67,6 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {
+            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
+        }

@@ -64,7 +64,9 @@ def _inferred(model: Any) -> Any:
     try:
         return onnx.shape_inference.infer_shapes(light, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return None  # a model that breaks inference may still be searched; unknown shapes make the proof harder
+        return (
+            None  # a model that breaks inference may still be searched; unknown shapes make the proof harder
+        )
 
 
 class _Outer:

@@ -62,13 +62,17 @@ class Operator:
         if self.kind == "shape":
             return ()
         picked = range(len(node.inputs)) if self.data is None else self.data
-        return tuple(node.inputs[index] for index in picked if index < len(node.inputs) and node.inputs[index])
+        return tuple(
+            node.inputs[index] for index in picked if index < len(node.inputs) and node.inputs[index]
+        )
 
 
 Table = dict[str, Operator]
 
 
-def register(table: Table, names: str, kind: Kind, data: tuple[int, ...] | None = (0,)) -> Callable[[Function], Function]:
+def register(
+    table: Table, names: str, kind: Kind, data: tuple[int, ...] | None = (0,)
+) -> Callable[[Function], Function]:
     """Enter the decorated function into `table` under each of the names."""
 
     def enter(function: Function) -> Function:
@@ -153,7 +157,9 @@ class Run:
         """Change the sign."""
         if isinstance(value, Symbolic):
             minus = _forms.constant_poly(-_forms.ONE[0][1])
-            return Symbolic(self.pool.unary(lambda poly: _forms.multiply(poly, minus), value.ids), value.dtype)
+            return Symbolic(
+                self.pool.unary(lambda poly: _forms.multiply(poly, minus), value.ids), value.dtype
+            )
         return np.asarray(-value)
 
     def cast(self, value: Value, dtype: np.dtype[Any] | None, node: Node) -> Value:
@@ -163,10 +169,14 @@ class Run:
         if isinstance(value, Symbolic):
             if value.dtype != dtype:
                 known = "an unknown type" if value.dtype is None else value.dtype.name
-                raise Refusal(f"{node.label} casts from {known} to {dtype.name}, which changes the values", depth=2)
+                raise Refusal(
+                    f"{node.label} casts from {known} to {dtype.name}, which changes the values", depth=2
+                )
             return value
         if dtype.kind == "f" and value.dtype.kind in "iu":
-            raise Refusal(f"{node.label} turns an integer into a float; a proof at a few sizes cannot follow that")
+            raise Refusal(
+                f"{node.label} turns an integer into a float; a proof at a few sizes cannot follow that"
+            )
         return value.astype(dtype)
 
 

@@ -134,7 +134,9 @@ def _flatten(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     perm = node.attributes.get("perm")
     if perm is not None and sorted(perm) != list(range(len(values[0].shape))):
-        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}")
+        raise CannotRunError(
+            f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}"
+        )
     return [run.move(values[0], lambda array: np.transpose(array, perm))]
 
 

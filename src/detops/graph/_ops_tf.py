@@ -95,7 +95,9 @@ def _reshape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     perm = integers(values[1], node)
     if sorted(perm) != list(range(len(values[0].shape))):
-        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}")
+        raise CannotRunError(
+            f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}"
+        )
     return [run.move(values[0], lambda array: np.transpose(array, perm))]
 
 
@@ -142,7 +144,8 @@ def _unpack(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     if values[0].shape[axis] != count:
         raise CannotRunError(f"{node.label} unpacks {count} of an axis of {values[0].shape[axis]}")
     return [
-        run.move(values[0], lambda array, place=place: np.take(array, place, axis=axis)) for place in range(count)
+        run.move(values[0], lambda array, place=place: np.take(array, place, axis=axis))
+        for place in range(count)
     ]
 
 

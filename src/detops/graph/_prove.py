@@ -205,16 +205,23 @@ def _trials(predictions: Shape | None, anchors: Shape | None, axis: int, largest
         right = list(anchors) if anchors is not None else [None] * rank
         coordinates = left[axis]
         if coordinates is not None and (coordinates % 4 or coordinates == 0):
-            raise Refusal(f"box_predictions has {coordinates} elements on axis {axis}, not 4 or a multiple", depth=1)
+            raise Refusal(
+                f"box_predictions has {coordinates} elements on axis {axis}, not 4 or a multiple", depth=1
+            )
         if coordinates is None:
             counts = (1, 2, 3)
         else:
             counts = (coordinates // 4,)
         if counts[0] != 1 and axis != -1:
-            raise Refusal(f"box_predictions has {coordinates} elements on axis {axis}; only the last may hold classes")
-        shape = [_joined(*pair) for place, pair in enumerate(zip(left, right, strict=True)) if place != axis % rank]
+            raise Refusal(
+                f"box_predictions has {coordinates} elements on axis {axis}; only the last may hold classes"
+            )
+        shape = [
+            _joined(*pair) for place, pair in enumerate(zip(left, right, strict=True)) if place != axis % rank
+        ]
         for count in counts:
-            for number, sizes in enumerate(_sizes(shape, largest, 4 * count)):
+            fills = _sizes(shape, largest, 4 * count)
+            for number, sizes in enumerate(fills if count == counts[0] else (fills[0], fills[-1])):
                 full, narrow = list(sizes), list(sizes)
                 full.insert(axis % rank, 4 * count)
                 narrow.insert(axis % rank, 4)
@@ -250,7 +257,9 @@ def _sizes(shape: Sequence[int | None], largest: int, elements: int) -> list[lis
             fills += [[*small[:at], large[at], *small[at + 1 :]] for at in range(len(free))]
     fills = [*fills, small, ones] if free else [[]]
     if fixed * max((int(np.prod(fill, dtype=np.int64)) for fill in fills), default=1) > MAX_ELEMENTS:
-        raise Refusal(f"the subgraph holds the integer {largest}; sizes beyond it are too large for the proof")
+        raise Refusal(
+            f"the subgraph holds the integer {largest}; sizes beyond it are too large for the proof"
+        )
     sizes = []
     for fill in fills:
         values = iter(fill)

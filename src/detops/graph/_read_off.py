@@ -62,7 +62,8 @@ def read_off(pool: Pool, outputs: NDArray[Any], rows: NDArray[Any], boxes: NDArr
     growths = [_growth(corners[place], place) for place in (0, 1)]
     if (growths[0].upper, growths[0].lower) != (growths[1].upper, growths[1].lower):
         raise Refusal(
-            f"tw and th have different bounds: {_words(growths[0].upper)} and {_words(growths[1].upper)}", depth=4
+            f"tw and th have different bounds: {_words(growths[0].upper)} and {_words(growths[1].upper)}",
+            depth=4,
         )
     if growths[0].lower is not None and growths[0].upper is None:
         raise Refusal(
@@ -130,7 +131,9 @@ def _check_order(corners: list[Poly]) -> None:
                 depth=4,
             )
         axis = axes.pop()
-        key, value = max(_exponentials(corner), key=lambda term: [atom[1] for atom in term[0] if atom[0] == "x"])
+        key, value = max(
+            _exponentials(corner), key=lambda term: [atom[1] for atom in term[0] if atom[0] == "x"]
+        )
         order.append(axis + (2 if value > 0 else 0))
     if order != [0, 1, 2, 3] and sorted(order) == [0, 1, 2, 3]:
         names = ("x1", "y1", "x2", "y2")
@@ -176,7 +179,9 @@ def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: in
     """Return the coefficients as the node's attributes, or refuse where float32 attributes cannot hold them."""
     if found.lower is not None and found.upper is not None and not found.lower < found.upper:
         raise Refusal("the lower bound of tw and th isn't below the upper one", depth=6)
-    upper, lower = (None if bound is None else _exact(bound, "bound of tw and th") for bound in (found.upper, found.lower))
+    upper, lower = (
+        None if bound is None else _exact(bound, "bound of tw and th") for bound in (found.upper, found.lower)
+    )
     values = Parameters(
         decode_clip=upper,
         lower_clip=lower,
@@ -194,7 +199,9 @@ def _exact(value: Fraction, what: str) -> float:
     with np.errstate(over="ignore"):
         single = float(np.float32(float(value)))
     if not np.isfinite(single) or Fraction(single) != value:
-        raise Refusal(f"the {what}, {float(value)!r}, is no float32, and an attribute holds nothing finer", depth=6)
+        raise Refusal(
+            f"the {what}, {float(value)!r}, is no float32, and an attribute holds nothing finer", depth=6
+        )
     return single
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from detops.graph._finding import Refusal
 from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
 from detops.graph._schema import DECODE_BBOX, DOMAIN, INPUTS, OUTPUT, VERSION
@@ -25,6 +26,15 @@ def apply(model: Any, plans: Sequence[Plan]) -> None:
         for proof in plan.proofs.values():
             operators.setdefault(proof.parameters.operator, proof)
     add_functions(model, sorted(operators), opset)
+
+
+def check_room(model: Any, proof: Proof, accepted: Sequence[Proof]) -> None:
+    """Refuse where the model cannot hold the node's function."""
+    if default_opset(model) < MIN_OPSET:
+        raise Refusal(
+            f"the model is of opset {default_opset(model)}; the node's function needs {MIN_OPSET} or later",
+            depth=8,
+        )
 
 
 def default_opset(model: Any) -> int:
@@ -107,7 +117,14 @@ class _Body:
         self.nodes: list[Any] = []
         self.axis: dict[str, Any] = {}  # a reference to the node's axis where empty
 
-    def add(self, op: str, inputs: Sequence[str], output: str, refs: dict[str, tuple[str, int]] | None = None, **attributes: Any) -> str:
+    def add(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        output: str,
+        refs: dict[str, tuple[str, int]] | None = None,
+        **attributes: Any,
+    ) -> str:
         """Add a node with one output; `refs` maps an attribute to the function's attribute and its type."""
         import onnx
 
@@ -125,7 +142,9 @@ class _Body:
         value = onnx.numpy_helper.from_array(np.array(values, np.int64))
         return self.add("Constant", [], output, value=value)
 
-    def split(self, tensor: str, outputs: Sequence[str], sizes: Sequence[int] | None = None, axis: int | None = None) -> list[str]:
+    def split(
+        self, tensor: str, outputs: Sequence[str], sizes: Sequence[int] | None = None, axis: int | None = None
+    ) -> list[str]:
         """Cut a tensor along `axis` (None: the node's axis), in equal parts where no sizes are given."""
         import onnx
 
@@ -189,7 +208,9 @@ def _corners(body: _Body, predictions: Sequence[str], anchors: Sequence[str]) ->
     body.add("Mul", ["new_size", "half"], "half_size")
     body.add("Mul", [shift, "size"], "offset")
     body.add("Add", ["offset", "centre"], "new_centre")
-    return body.add("Sub", ["new_centre", "half_size"], "low"), body.add("Add", ["new_centre", "half_size"], "high")
+    return body.add("Sub", ["new_centre", "half_size"], "low"), body.add(
+        "Add", ["new_centre", "half_size"], "high"
+    )
 
 
 def _decode_bbox(body: _Body) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from detops.graph._finding import Refusal
 from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
 from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT
@@ -22,20 +23,31 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
         for position, proof in plan.proofs.items():
             place = plan.graph.nodes[position].place
             graph_def.node[place].CopyFrom(_new_node(plan, proof, graph_def.node[place]))
-            add_function(graph_def, proof.parameters.operator)
+            add_function(graph_def, proof)
         for place in sorted((plan.graph.nodes[position].place for position in plan.dead), reverse=True):
             del graph_def.node[place]
 
 
-def add_function(graph_def: Any, operator: str) -> None:
+def check_room(graph_def: Any, proof: Proof, accepted: Sequence[Proof]) -> None:
+    """Refuse where the graph cannot hold the node's function: it has one of the name, or of another type."""
+    operator = proof.parameters.operator
+    for other in accepted:
+        if other.parameters.operator == operator and other.dtype != proof.dtype:
+            raise Refusal(
+                f"a GraphDef holds {operator} for one type only, and {other.dtype.name} has it", depth=8
+            )
+    function = function_for(operator, number_of(proof.dtype))
+    if any(
+        present.signature.name == operator and present != function for present in graph_def.library.function
+    ):
+        raise Refusal(f"the GraphDef has a function {operator} of its own", depth=8)
+
+
+def add_function(graph_def: Any, proof: Proof) -> None:
     """Give the graph the function that its new nodes call."""
-    function = function_for(operator)
-    for present in graph_def.library.function:
-        if present.signature.name == operator:
-            if present != function:
-                raise ValueError(f"model: the GraphDef has a function {operator!r} of its own")
-            return
-    graph_def.library.function.append(function)
+    function = function_for(proof.parameters.operator, number_of(proof.dtype))
+    if all(present.signature.name != function.signature.name for present in graph_def.library.function):
+        graph_def.library.function.append(function)
 
 
 def _new_node(plan: Plan, proof: Proof, old: Any) -> Any:
@@ -76,15 +88,24 @@ def set_tensor(tensor: Any, value: np.ndarray[Any, Any]) -> None:
     tensor.tensor_content = value.astype(value.dtype.newbyteorder("<")).tobytes()
 
 
-def function_for(operator: str) -> Any:
-    """Return the FunctionDef of an operator; its nodes read the attributes of the node that calls it."""
+def function_for(operator: str, dtype: int) -> Any:
+    """Return the FunctionDef of an operator; its nodes read the attributes of the node that calls it.
+
+    The boxes have one fixed type, because TensorFlow's importer wants to know it.
+    """
     function = messages()["FunctionDef"]()
     signature = function.signature
     signature.name = operator
     for name in INPUTS:
-        signature.input_arg.add(name=name, type_attr="T")
-    signature.output_arg.add(name=OUTPUT, type_attr="T")
-    attributes = {"T": "type", "decode_clip": "float", "axis": "int", "constants": "tensor", "axis_value": "tensor"}
+        signature.input_arg.add(name=name, type=dtype)
+    signature.output_arg.add(name=OUTPUT, type=dtype)
+    attributes = {
+        "T": "type",
+        "decode_clip": "float",
+        "axis": "int",
+        "constants": "tensor",
+        "axis_value": "tensor",
+    }
     if operator != DECODE_BBOX:
         attributes |= {"scales": "list(float)", "means": "list(float)", "lower_clip": "float"}
     for name, kind in attributes.items():
@@ -150,7 +171,9 @@ class _Body:
         return self.add("Reshape", name, (tensor, shape), "output:0", T=kind, Tshape=INT32)
 
 
-def _corners(body: _Body, parts: Sequence[str], predictions: Sequence[str], anchors: Sequence[str]) -> tuple[str, str]:
+def _corners(
+    body: _Body, parts: Sequence[str], predictions: Sequence[str], anchors: Sequence[str]
+) -> tuple[str, str]:
     """Add the arithmetic, in tensorpack's order: bit-equal to the graph that it replaces there."""
     half, clip = parts[0], parts[1]
     shift, growth = predictions
@@ -160,7 +183,9 @@ def _corners(body: _Body, parts: Sequence[str], predictions: Sequence[str], anch
     factor = body.compute("Exp", "factor", body.compute("Minimum", "bounded", growth, clip))
     half_size = body.compute("Mul", "half_size", body.compute("Mul", "new_size", factor, size), half)
     new_centre = body.compute("Add", "new_centre", body.compute("Mul", "offset", shift, size), centre)
-    return body.compute("Sub", "low", new_centre, half_size), body.compute("Add", "high", new_centre, half_size)
+    return body.compute("Sub", "low", new_centre, half_size), body.compute(
+        "Add", "high", new_centre, half_size
+    )
 
 
 def _decode_bbox(body: _Body) -> None:
@@ -181,13 +206,21 @@ def _decode_bbox_v2(body: _Body) -> None:
     zero, one, four = (body.integers(name, value) for name, value in (("zero", 0), ("one", 1), ("four", 4)))
     after_axis = body.add("Add", "after_axis", (axis, one), "z:0", T=INT32)
     sizes = []
-    for name, start, stop in (("before", zero, axis), ("width", axis, after_axis), ("after", after_axis, rank)):
+    for name, start, stop in (
+        ("before", zero, axis),
+        ("width", axis, after_axis),
+        ("after", after_axis, rank),
+    ):
         start, stop, step = (
             body.add("Pack", f"{name}_{part}", (value,), "output:0", T=INT32, N=("i", 1), axis=("i", 0))
             for part, value in (("start", start), ("stop", stop), ("step", one))
         )
-        piece = body.add("StridedSlice", f"{name}_dims", (shape, start, stop, step), "output:0", T=INT32, Index=INT32)
-        sizes.append(body.add("Prod", name, (piece, zero), "output:0", T=INT32, Tidx=INT32, keep_dims=("b", False)))
+        piece = body.add(
+            "StridedSlice", f"{name}_dims", (shape, start, stop, step), "output:0", T=INT32, Index=INT32
+        )
+        sizes.append(
+            body.add("Prod", name, (piece, zero), "output:0", T=INT32, Tidx=INT32, keep_dims=("b", False))
+        )
     before, width, after = sizes
     classes = body.add("FloorDiv", "classes", (width, four), "z:0", T=INT32)
     tensors = []
@@ -196,7 +229,9 @@ def _decode_bbox_v2(body: _Body) -> None:
         packed = body.add("Pack", f"{name}_form", dims, "output:0", T=INT32, N=("i", 4), axis=("i", 0))
         tensors.append(body.reshape(name, source, packed))
     column = body.integers("column", [4, 1])
-    scales, means = (body.reshape(f"{name}_column", parts[at], column) for name, at in (("scales", 3), ("means", 4)))
+    scales, means = (
+        body.reshape(f"{name}_column", parts[at], column) for name, at in (("scales", 3), ("means", 4))
+    )
     shifted = body.compute("Add", "shifted", body.compute("RealDiv", "scaled", tensors[0], scales), means)
     two = body.integers("two", 2)
     shift, growth = body.split("predictions", shifted, two)

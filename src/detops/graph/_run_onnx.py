@@ -22,9 +22,15 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
 
     node_version = proof.nodes[0].version
     kind = onnx.helper.np_dtype_to_tensor_dtype(proof.dtype)
-    inputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in (proof.box_predictions, proof.anchors)]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, kind, None)
+        for name in (proof.box_predictions, proof.anchors)
+    ]
     outputs = [onnx.helper.make_tensor_value_info(proof.decoded_boxes, kind, None)]
-    made = {output for node in proof.nodes for output in node.outputs} | {proof.box_predictions, proof.anchors}
+    made = {output for node in proof.nodes for output in node.outputs} | {
+        proof.box_predictions,
+        proof.anchors,
+    }
     nodes, initializers = [], []
     for node in proof.nodes:
         missing = [name for name in node.inputs if name and name not in made and graph.constant(name) is None]
@@ -33,13 +39,17 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
             initializers.append(onnx.numpy_helper.from_array(np.asarray(value), node.outputs[0]))
         else:
             nodes.append(node.raw)
-    for name in dict.fromkeys(name for node in proof.nodes for name in node.inputs if name and name not in made):
+    for name in dict.fromkeys(
+        name for node in proof.nodes for name in node.inputs if name and name not in made
+    ):
         value = graph.constant(name)
         if value is not None:
             initializers.append(onnx.numpy_helper.from_array(value, name))
     opsets = [onnx.helper.make_opsetid("", node_version)]
     before = onnx.helper.make_model(
-        onnx.helper.make_graph(nodes, "before", inputs, outputs, initializers), opset_imports=opsets, ir_version=8
+        onnx.helper.make_graph(nodes, "before", inputs, outputs, initializers),
+        opset_imports=opsets,
+        ir_version=8,
     )
     fused = _rewrite_onnx.make_node(proof, node_version, "fused")
     after = onnx.helper.make_model(

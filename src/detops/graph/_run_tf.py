@@ -48,7 +48,7 @@ def graph_defs(graph: Graph, proof: Proof) -> tuple[Any, Any]:
     fused.CopyFrom(_rewrite_tf.make_node(proof, proof.decoded_boxes.partition(":")[0]))
     del fused.input[:]
     fused.input.extend(given.values())
-    _rewrite_tf.add_function(after, proof.parameters.operator)
+    _rewrite_tf.add_function(after, proof)
     return before, after
 
 

@@ -1,0 +1,139 @@
+"""The commands `detops inspect` and `detops fuse`: `add_parsers` hangs them into an argparse tree.
+
+Each handler (`namespace.handler`) takes the parsed arguments and returns the exit code: 0 done, 1 the answer is no,
+2 bad input, with one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DONE, NO, BAD = 0, 1, 2
+
+
+def add_parsers(subparsers: Any) -> None:
+    """Add the parsers of both commands to what `ArgumentParser.add_subparsers` returned."""
+    inspect = subparsers.add_parser(
+        "inspect",
+        help="list what a model holds: its box decodes, and why those that cannot be fused cannot",
+        description="Report on an ONNX model, a TensorFlow GraphDef or a SavedModel with a frozen graph.",
+    )
+    inspect.add_argument("model", metavar="MODEL", help="path of the model")
+    inspect.add_argument(
+        "--json", action="store_true", help="print JSON, with the nodes to leave alone in quantization"
+    )
+    inspect.set_defaults(handler=run_inspect)
+    fuse = subparsers.add_parser(
+        "fuse",
+        help="replace each box decode of a model by one DecodeBbox node",
+        description="Write the fused model; exit with 1, and write nothing, where there is nothing to fuse.",
+    )
+    fuse.add_argument("model", metavar="MODEL", help="path of the model")
+    fuse.add_argument("-o", "--output", metavar="OUT", required=True, help="path of the fused model")
+    fuse.set_defaults(handler=run_fuse)
+
+
+def run_inspect(arguments: argparse.Namespace) -> int:
+    """Print the report on a model."""
+    return _guarded(lambda: _inspect(arguments))
+
+
+def run_fuse(arguments: argparse.Namespace) -> int:
+    """Write the fused model."""
+    return _guarded(lambda: _fuse(arguments))
+
+
+def _guarded(command: Callable[[], int]) -> int:
+    """Turn bad input into one line on stderr."""
+    try:
+        return command()
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        line = " ".join(str(error).split())
+        print(f"detops: error: {line}", file=sys.stderr)
+        return BAD
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    from detops.graph import report
+
+    found = report.sections(arguments.model)
+    if arguments.json:
+        print(
+            json.dumps(
+                {"model": arguments.model} | {section.key: section.data for section in found}, indent=2
+            )
+        )
+    else:
+        console = _console()
+        for section in found:
+            console.print(section.render())
+    return DONE if all(section.good for section in found) else NO
+
+
+def _fuse(arguments: argparse.Namespace) -> int:
+    from detops.graph import report
+    from detops.graph._api import rewrite, search
+    from detops.graph._load import load
+
+    loaded = load(arguments.model)
+    before = sum(len(graph.nodes) for graph in loaded.graphs)
+    results = search(loaded)
+    findings = [result.finding for result in results]
+    fused = [finding for finding in findings if finding.fused]
+    if not fused:
+        reasons = "; ".join(dict.fromkeys(finding.reason for finding in findings))
+        print(f"nothing to fuse in {arguments.model}" + (f": {reasons}" if reasons else ""))
+        return NO
+    proto = rewrite(loaded, results)
+    if loaded.dialect == "onnx":
+        _bring_external_data(proto, Path(arguments.model).parent, Path(arguments.output).parent)
+    written = loaded.restore(proto)
+    _write(Path(arguments.output), written)
+    after = sum(len(graph.nodes) for graph in loaded.reread(proto))
+    _console().print(report.decode_table(findings))
+    print(
+        f"{arguments.output}: fused {len(fused)} of {len(findings)}, {before} nodes before and {after} after"
+    )
+    return DONE
+
+
+def _bring_external_data(proto: Any, source: Path, target: Path) -> None:
+    """Take weights in files of their own along, where the new model lies in another folder."""
+    import onnx
+
+    if source.resolve() == target.resolve():
+        return
+    try:
+        onnx.load_external_data_for_model(proto, str(source))
+    except (onnx.checker.ValidationError, FileNotFoundError) as error:
+        raise ValueError(f"model: its external data cannot be read ({error})") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file in one step, so that a failure leaves none or the old one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise
+
+
+def _console() -> Any:
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise ImportError("printing tables needs the package rich; --json doesn't") from error
+    return Console()
