@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 from detops.graph import _forms
 from detops.graph._evaluate import cone, evaluate, largest_integer
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import MAX_ELEMENTS, Run, Symbolic
+from detops.graph._ops import Run, Symbolic
 from detops.graph._read_off import Coefficients, parameters, read_off
 from detops.graph._schema import Parameters
+from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
 from detops.graph._view import Graph, Node, Shape
 
-MAX_TRIAL = 1 << 17  # elements of a trial with every free dimension large at once
-RANKS = (1, 2, 3, 4)  # tried where the rank is unknown
-
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -37,20 +34,6 @@ class Proof:
     shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size that was proved
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One size to run at; the first of every rank is `leading`.
-
-    Where `required` is off, a subgraph that cannot run there is fine too.
-    """
-
-    predictions: Sizes
-    anchors: Sizes
-    classes: int
-    required: bool
-    leading: bool
-
-
 def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
@@ -60,9 +43,9 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proo
         raise Refusal(f"{box_predictions} is of type {given.dtype.name}, not a float")
     largest = largest_integer(graph, nodes)
     failures: list[Refusal] = []
-    for axis in _axes(*shapes):
+    for axis in possible_axes(*shapes):
         try:
-            trials = _trials(*shapes, axis, largest)
+            trials = list_trials(*shapes, axis, largest)
             return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials)
         except Refusal as refusal:
             failures.append(refusal)
@@ -87,7 +70,7 @@ def _prove_on(
     dtype: np.dtype[Any] | None = None
     classes: set[int] = set()
     shapes: list[tuple[Sizes, Sizes]] = []
-    for trial in sorted(trials, key=lambda trial: not trial.leading):
+    for trial in trials:
         if found is None and not trial.leading:
             break  # the subgraph runs at no rank
         try:
@@ -100,7 +83,8 @@ def _prove_on(
             if trial.required:
                 raise
             raise Refusal(
-                f"{refusal.reason} (at {trial.predictions}, which the model leaves open)",
+                f"{refusal.reason} (at box_predictions of {trial.predictions} and anchors of {trial.anchors}, "
+                "which the model leaves open)",
                 refusal.depth,
             ) from refusal
         classes.add(trial.classes)
@@ -129,6 +113,8 @@ def _run(
     result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
+    if trial.unequal:
+        raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
     if result.shape != trial.predictions:
         raise Refusal(
             f"the output has the shape {result.shape} for box_predictions of {trial.predictions} "
@@ -175,93 +161,3 @@ def decode(
         corners[place] = pool.binary(_forms.subtract, centre, size)
         corners[place + 2] = pool.binary(_forms.add, centre, size)
     return np.stack(corners, axis=-1)
-
-
-def _axes(predictions: Shape | None, anchors: Shape | None) -> list[int]:
-    """List the axes that may hold the coordinates: the last as -1, the others counted from the front."""
-    if predictions is not None and anchors is not None and len(predictions) != len(anchors):
-        raise Refusal(
-            f"box_predictions has rank {len(predictions)} and anchors rank {len(anchors)}; DecodeBbox wants one shape",
-            depth=1,
-        )
-    shape = anchors if anchors is not None else predictions
-    if shape is None:
-        return [-1]
-    places = [axis for axis in range(len(shape)) if shape[axis] in (4, None)]
-    if not places:
-        raise Refusal(f"anchors of the shape {shape} have no axis of 4 coordinates", depth=1)
-    return [axis if axis < len(shape) - 1 else -1 for axis in reversed(places)]
-
-
-def _trials(predictions: Shape | None, anchors: Shape | None, axis: int, largest: int) -> list[Trial]:
-    """List the sizes to prove at, the most telling first."""
-    known = next((shape for shape in (predictions, anchors) if shape is not None), None)
-    ranks = RANKS if known is None else (len(known),)
-    trials: list[Trial] = []
-    for rank in ranks:
-        if not -rank <= axis < rank or (axis == rank - 1 and rank > 1):
-            continue
-        left = list(predictions) if predictions is not None else [None] * rank
-        right = list(anchors) if anchors is not None else [None] * rank
-        coordinates = left[axis]
-        if coordinates is not None and (coordinates % 4 or coordinates == 0):
-            raise Refusal(
-                f"box_predictions has {coordinates} elements on axis {axis}, not 4 or a multiple", depth=1
-            )
-        if coordinates is None:
-            counts = (1, 2, 3)
-        else:
-            counts = (coordinates // 4,)
-        if counts[0] != 1 and axis != -1:
-            raise Refusal(
-                f"box_predictions has {coordinates} elements on axis {axis}; only the last may hold classes"
-            )
-        shape = [
-            _joined(*pair) for place, pair in enumerate(zip(left, right, strict=True)) if place != axis % rank
-        ]
-        for count in counts:
-            fills = _sizes(shape, largest, 4 * count)
-            for number, sizes in enumerate(fills if count == counts[0] else (fills[0], fills[-1])):
-                full, narrow = list(sizes), list(sizes)
-                full.insert(axis % rank, 4 * count)
-                narrow.insert(axis % rank, 4)
-                required = known is not None and count == counts[0]
-                leading = count == counts[0] and number == 0
-                trials.append(Trial(tuple(full), tuple(narrow), count, required, leading))
-    return trials
-
-
-def _joined(left: int | None, right: int | None) -> int | None:
-    if left is not None and right is not None and left != right:
-        raise Refusal(f"box_predictions and anchors have {left} and {right} boxes along one axis", depth=1)
-    return right if left is None else left
-
-
-def _sizes(shape: Sequence[int | None], largest: int, elements: int) -> list[list[int]]:
-    """Fill the free dimensions: larger than every constant and all different, in two orders, then small ones."""
-    free = [place for place, dim in enumerate(shape) if dim is None]
-    fixed = elements
-    for dim in shape:
-        fixed *= 1 if dim is None else dim
-    if fixed > MAX_ELEMENTS:
-        raise Refusal(f"a static shape of {fixed} elements is too large for the proof")
-    rising = [largest + 1 + number for number in range(len(free))]
-    falling = [2 * largest + 3 + 2 * number for number in reversed(range(len(free)))]
-    small = [2 + number for number in range(len(free))]
-    ones = [1] * len(free)
-    fills: list[list[int]] = []
-    for large in (rising, falling):
-        if fixed * int(np.prod([float(size) for size in large])) <= MAX_TRIAL:
-            fills.append(large)
-        else:  # one large dimension at a time
-            fills += [[*small[:at], large[at], *small[at + 1 :]] for at in range(len(free))]
-    fills = [*fills, small, ones] if free else [[]]
-    if fixed * max((int(np.prod(fill, dtype=np.int64)) for fill in fills), default=1) > MAX_ELEMENTS:
-        raise Refusal(
-            f"the subgraph holds the integer {largest}; sizes beyond it are too large for the proof"
-        )
-    sizes = []
-    for fill in fills:
-        values = iter(fill)
-        sizes.append([next(values) if dim is None else dim for dim in shape])
-    return sizes

@@ -1,7 +1,7 @@
 """The commands `detops inspect` and `detops fuse`: `add_parsers` hangs them into an argparse tree.
 
-Each handler (`namespace.handler`) takes the parsed arguments and returns the exit code: 0 done, 1 the answer is no,
-2 bad input, with one line on stderr.
+Each sets the default `run`, a function of the parsed arguments that returns the exit code: 0 done, 1 the answer is no.
+Bad input raises ValueError, OSError or ImportError, which the command line turns into one line and exit code 2.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-DONE, NO, BAD = 0, 1, 2
+DONE, NO = 0, 1
 
 
 def add_parsers(subparsers: Any) -> None:
@@ -27,9 +25,9 @@ def add_parsers(subparsers: Any) -> None:
     )
     inspect.add_argument("model", metavar="MODEL", help="path of the model")
     inspect.add_argument(
-        "--json", action="store_true", help="print JSON, with the nodes to leave alone in quantization"
+        "--json", action="store_true", help="print JSON, with the nodes that a quantizer must leave alone"
     )
-    inspect.set_defaults(handler=run_inspect)
+    inspect.set_defaults(run=run_inspect)
     fuse = subparsers.add_parser(
         "fuse",
         help="replace each box decode of a model by one DecodeBbox node",
@@ -37,39 +35,17 @@ def add_parsers(subparsers: Any) -> None:
     )
     fuse.add_argument("model", metavar="MODEL", help="path of the model")
     fuse.add_argument("-o", "--output", metavar="OUT", required=True, help="path of the fused model")
-    fuse.set_defaults(handler=run_fuse)
+    fuse.set_defaults(run=run_fuse)
 
 
 def run_inspect(arguments: argparse.Namespace) -> int:
-    """Print the report on a model."""
-    return _guarded(lambda: _inspect(arguments))
-
-
-def run_fuse(arguments: argparse.Namespace) -> int:
-    """Write the fused model."""
-    return _guarded(lambda: _fuse(arguments))
-
-
-def _guarded(command: Callable[[], int]) -> int:
-    """Turn bad input into one line on stderr."""
-    try:
-        return command()
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        line = " ".join(str(error).split())
-        print(f"detops: error: {line}", file=sys.stderr)
-        return BAD
-
-
-def _inspect(arguments: argparse.Namespace) -> int:
+    """Print the report on a model; return the exit code."""
     from detops.graph import report
 
     found = report.sections(arguments.model)
     if arguments.json:
-        print(
-            json.dumps(
-                {"model": arguments.model} | {section.key: section.data for section in found}, indent=2
-            )
-        )
+        document = {"model": arguments.model} | {section.key: section.data for section in found}
+        print(json.dumps(document, indent=2))
     else:
         console = _console()
         for section in found:
@@ -77,7 +53,8 @@ def _inspect(arguments: argparse.Namespace) -> int:
     return DONE if all(section.good for section in found) else NO
 
 
-def _fuse(arguments: argparse.Namespace) -> int:
+def run_fuse(arguments: argparse.Namespace) -> int:
+    """Write the fused model and say what changed; return the exit code."""
     from detops.graph import report
     from detops.graph._api import rewrite, search
     from detops.graph._load import load
@@ -91,16 +68,14 @@ def _fuse(arguments: argparse.Namespace) -> int:
         reasons = "; ".join(dict.fromkeys(finding.reason for finding in findings))
         print(f"nothing to fuse in {arguments.model}" + (f": {reasons}" if reasons else ""))
         return NO
+    console = _console()
     proto = rewrite(loaded, results)
     if loaded.dialect == "onnx":
         _bring_external_data(proto, Path(arguments.model).parent, Path(arguments.output).parent)
-    written = loaded.restore(proto)
-    _write(Path(arguments.output), written)
+    _write(Path(arguments.output), loaded.restore(proto))
     after = sum(len(graph.nodes) for graph in loaded.reread(proto))
-    _console().print(report.decode_table(findings))
-    print(
-        f"{arguments.output}: fused {len(fused)} of {len(findings)}, {before} nodes before and {after} after"
-    )
+    console.print(report.decode_table(findings))
+    print(f"{arguments.output}: fused {len(fused)} of {len(findings)}, {before} nodes before, {after} after")
     return DONE
 
 
