@@ -92,7 +92,10 @@ def judge(model: onnx.ModelProto, what: str) -> Verdict:
         except Exception:
             continue  # the mutant itself cannot run at this size
         ran += 1
-        problem = difference(expected, after.run(None, feeds), feeds)
+        try:
+            problem = difference(expected, after.run(None, feeds), feeds)
+        except Exception as error:
+            problem = f"the fused model fails: {error}"
         if problem:
             return Verdict("wrong", what, f"at {size}: {problem}; {findings}")
     return Verdict("right" if ran else "invalid", what)

@@ -113,6 +113,8 @@ def _run(
     result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
+    if trial.unequal and not result.ids.size:
+        raise CannotRunError("nothing comes out")
     if trial.unequal:
         raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
     if result.shape != trial.predictions:

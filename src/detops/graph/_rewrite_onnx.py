@@ -10,31 +10,34 @@ import numpy as np
 from detops.graph._finding import Refusal
 from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
-from detops.graph._schema import DECODE_BBOX, DOMAIN, INPUTS, OUTPUT, VERSION
+from detops.graph._schema import DECODE_BBOX, DOMAIN, INPUTS, OUTPUT, VERSION, Parameters
 
 MIN_OPSET = 11  # Split, Concat and Flatten take a negative axis from here on
 CAST_LIKE = 15  # from here on the functions need no tensor of constants on the node
 MIN_IR = 8  # model-local functions
+_END = (1 << 63) - 1
 
 
 def apply(model: Any, plans: Sequence[Plan]) -> None:
     """Carry the plans out on `model`, whose graphs they were made from."""
     opset = default_opset(model)
-    operators: dict[str, Proof] = {}
     for plan in plans:
         _apply_to_graph(plan, opset)
         for proof in plan.proofs.values():
-            operators.setdefault(proof.parameters.operator, proof)
-    add_functions(model, sorted(operators), opset)
+            add_function(model, proof.parameters, opset)
 
 
 def check_room(model: Any, proof: Proof, accepted: Sequence[Proof]) -> None:
-    """Refuse where the model cannot hold the node's function."""
-    if default_opset(model) < MIN_OPSET:
-        raise Refusal(
-            f"the model is of opset {default_opset(model)}; the node's function needs {MIN_OPSET} or later",
-            depth=8,
-        )
+    """Refuse where the model cannot hold the node's function: a model has one of each name."""
+    opset, values = default_opset(model), proof.parameters
+    if opset < MIN_OPSET:
+        raise Refusal(f"the model is of opset {opset}; the node's function needs {MIN_OPSET} or later", depth=8)
+    function, present = function_for(values, opset), _present(model, values.operator)
+    others = [other.parameters for other in accepted if other.parameters.operator == values.operator]
+    if (present is not None and present != function) or any(
+        function_for(other, opset) != function for other in others
+    ):
+        raise Refusal(f"the model has another function {DOMAIN}::{values.operator} already", depth=8)
 
 
 def default_opset(model: Any) -> int:
@@ -42,17 +45,20 @@ def default_opset(model: Any) -> int:
     return max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
 
 
-def add_functions(model: Any, operators: Sequence[str], opset: int) -> None:
-    """Give the model the functions that its new nodes call, and what it takes to hold them."""
+def add_function(model: Any, values: Parameters, opset: int) -> None:
+    """Give the model the function that a new node calls, and what it takes to hold it."""
     import onnx
 
     model.ir_version = max(model.ir_version, MIN_IR)
     if all(entry.domain != DOMAIN for entry in model.opset_import):
         model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, VERSION))
-    present = {(function.domain, function.name) for function in model.functions}
-    for operator in operators:
-        if (DOMAIN, operator) not in present:
-            model.functions.append(function_for(operator, opset))
+    if not _present(model, values.operator):
+        model.functions.append(function_for(values, opset))
+
+
+def _present(model: Any, operator: str) -> Any:
+    found = [function for function in model.functions if (function.domain, function.name) == (DOMAIN, operator)]
+    return found[0] if found else None
 
 
 def make_node(proof: Proof, opset: int, name: str) -> Any:
@@ -92,21 +98,22 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
                 del entries[place]
 
 
-def function_for(operator: str, opset: int) -> Any:
+def function_for(values: Parameters, opset: int) -> Any:
     """Return the model-local function of an operator, in the operators of an opset."""
     import onnx
 
     body = _Body(opset)
-    if operator == DECODE_BBOX:
+    if values.operator == DECODE_BBOX:
         _decode_bbox(body)
-        attributes = ["decode_clip", "axis"]
-    else:
+    elif values.axis == -1:
         _decode_bbox_v2(body)
-        attributes = ["decode_clip", "axis", "scales", "means", "lower_clip"]
-    if opset < CAST_LIKE:
-        attributes.append("constants")
+    else:
+        _decode_bbox_v2_inner(body)
+    attributes = [*values.attributes(), *(["constants"] if opset < CAST_LIKE else [])]
     opsets = [onnx.helper.make_opsetid("", opset)]
-    return onnx.helper.make_function(DOMAIN, operator, list(INPUTS), [OUTPUT], body.nodes, opsets, attributes)
+    return onnx.helper.make_function(
+        DOMAIN, values.operator, list(INPUTS), [OUTPUT], body.nodes, opsets, attributes
+    )
 
 
 class _Body:
@@ -115,7 +122,6 @@ class _Body:
     def __init__(self, opset: int) -> None:
         self.opset = opset
         self.nodes: list[Any] = []
-        self.axis: dict[str, Any] = {}  # a reference to the node's axis where empty
 
     def add(
         self,
@@ -160,6 +166,17 @@ class _Body:
             node.attribute.add(name="axis", type=onnx.AttributeProto.INT).ref_attr_name = "axis"
         self.nodes.append(node)
         return list(outputs)
+
+    def part(self, tensor: str, start: int, stop: int, output: str) -> str:
+        """Cut a piece out of a list."""
+        bounds = [self.integers([value], f"{output}_{name}") for name, value in (("from", start), ("to", stop))]
+        return self.add("Slice", [tensor, *bounds], output)
+
+    def unsqueeze(self, tensor: str, axis: int, output: str) -> str:
+        """Insert an axis of one."""
+        if self.opset >= 13:
+            return self.add("Unsqueeze", [tensor, self.integers([axis], f"{output}_axes")], output)
+        return self.add("Unsqueeze", [tensor], output, axes=[axis])
 
     def reshape(self, tensor: str, shape: str, output: str) -> str:
         """Reshape to dimensions that may be zero."""
@@ -224,34 +241,40 @@ def _decode_bbox(body: _Body) -> None:
 
 
 def _decode_bbox_v2(body: _Body) -> None:
-    """Add DecodeBboxV2 over (before, classes, 4, after), which any axis and any number of classes fits in."""
+    """Add DecodeBboxV2 for the last axis, over (..., classes, 4)."""
+    body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
+    body.add("Shape", [INPUTS[0]], "form")
+    lead = body.part("form", 0, -1, "lead")
+    width = body.part("form", -1, _END, "width")
+    four = body.integers([4], "four")
+    body.add("Div", [width, four], "classes")
+    body.add("Concat", [lead, "classes", four], "grouped_form", axis=0)
+    rows = body.reshape(INPUTS[0], "grouped_form", "rows")
+    body.add("Div", [rows, "scales_row"], "scaled")
+    body.add("Add", ["scaled", "means_row"], "shifted")
+    shift, growth = body.split("shifted", ["shift", "growth"], [2, 2], axis=-1)
+    first, last = body.split(body.unsqueeze(INPUTS[1], -2, "boxes"), ["first", "last"], [2, 2], axis=-1)
+    low, high = _corners(body, [shift, body.add("Max", [growth, "lower"], "raised")], [first, last])
+    body.add("Concat", [low, high], "joined", axis=-1)
+    body.add("Shape", ["joined"], "joined_form")
+    body.add("Concat", [body.part("joined_form", 0, -2, "joined_lead"), width], "flat_form", axis=0)
+    body.reshape("joined", "flat_form", OUTPUT)
+
+
+def _decode_bbox_v2_inner(body: _Body) -> None:
+    """Add DecodeBboxV2 for another axis, which holds the coordinates of one class."""
     import onnx
 
-    body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
     axis = {"axis": ("axis", onnx.AttributeProto.INT)}
-    for name, source in (("rows", INPUTS[0]), ("boxes", INPUTS[1])):
-        body.add("Flatten", [source], f"{name}_flat", axis)
-        body.add("Shape", [f"{name}_flat"], f"{name}_shape")
-    before, per_row = body.split("rows_shape", ["before", "per_row"], [1, 1], axis=0)
-    _, per_box = body.split("boxes_shape", ["before_boxes", "per_box"], [1, 1], axis=0)
-    body.integers([1], "one")
-    body.integers([4], "four")
-    body.add("Div", [per_box, "four"], "after")
-    body.add("Max", [per_box, "one"], "divisor")  # an empty tensor has no boxes to divide by
-    body.add("Div", [per_row, "divisor"], "classes")
-    body.add("Concat", [before, "classes", "four", "after"], "rows_form", axis=0)
-    body.add("Concat", [before, "one", "four", "after"], "boxes_form", axis=0)
-    rows = body.reshape(INPUTS[0], "rows_form", "rows")
-    boxes = body.reshape(INPUTS[1], "boxes_form", "boxes")
-    body.integers([4, 1], "column")
-    body.add("Reshape", ["scales_row", "column"], "scales_column")
-    body.add("Reshape", ["means_row", "column"], "means_column")
-    body.add("Div", [rows, "scales_column"], "scaled")
-    body.add("Add", ["scaled", "means_column"], "shifted")
-    shift, growth = body.split("shifted", ["shift", "growth"], [2, 2], axis=2)
-    anchors = body.split(boxes, ["first", "last"], [2, 2], axis=2)
-    body.add("Max", [growth, "lower"], "raised")
-    low, high = _corners(body, [shift, "raised"], anchors)
-    body.add("Concat", [low, high], "corners", axis=2)
-    body.add("Shape", [INPUTS[0]], "form")
-    body.reshape("corners", "form", OUTPUT)
+    body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
+    scales = body.split("scales_row", [f"scale_{place}" for place in range(4)], [1] * 4, axis=0)
+    means = body.split("means_row", [f"mean_{place}" for place in range(4)], [1] * 4, axis=0)
+    parts = body.split(INPUTS[0], [f"part_{place}" for place in range(4)])
+    for place, (part, scale, mean) in enumerate(zip(parts, scales, means, strict=True)):
+        body.add("Div", [part, scale], f"scaled_{place}")
+        body.add("Add", [f"scaled_{place}", mean], f"shifted_{place}")
+    body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
+    body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
+    anchors = body.split(INPUTS[1], ["first", "last"])
+    low, high = _corners(body, ["shift", body.add("Max", ["growth", "lower"], "raised")], anchors)
+    body.add("Concat", [low, high], OUTPUT, axis)

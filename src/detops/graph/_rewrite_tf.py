@@ -30,22 +30,16 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
 
 def check_room(graph_def: Any, proof: Proof, accepted: Sequence[Proof]) -> None:
     """Refuse where the graph cannot hold the node's function: it has one of the name, or of another type."""
-    operator = proof.parameters.operator
-    for other in accepted:
-        if other.parameters.operator == operator and other.dtype != proof.dtype:
-            raise Refusal(
-                f"a GraphDef holds {operator} for one type only, and {other.dtype.name} has it", depth=8
-            )
-    function = function_for(operator, number_of(proof.dtype))
-    if any(
-        present.signature.name == operator and present != function for present in graph_def.library.function
-    ):
-        raise Refusal(f"the GraphDef has a function {operator} of its own", depth=8)
+    operator, function = proof.parameters.operator, function_for(proof)
+    present = [other for other in graph_def.library.function if other.signature.name == operator]
+    present += [function_for(other) for other in accepted if other.parameters.operator == operator]
+    if any(other != function for other in present):
+        raise Refusal(f"the GraphDef has another function {operator} already (or one for another type)", depth=8)
 
 
 def add_function(graph_def: Any, proof: Proof) -> None:
     """Give the graph the function that its new nodes call."""
-    function = function_for(proof.parameters.operator, number_of(proof.dtype))
+    function = function_for(proof)
     if all(present.signature.name != function.signature.name for present in graph_def.library.function):
         graph_def.library.function.append(function)
 
@@ -88,14 +82,15 @@ def set_tensor(tensor: Any, value: np.ndarray[Any, Any]) -> None:
     tensor.tensor_content = value.astype(value.dtype.newbyteorder("<")).tobytes()
 
 
-def function_for(operator: str, dtype: int) -> Any:
+def function_for(proof: Proof) -> Any:
     """Return the FunctionDef of an operator; its nodes read the attributes of the node that calls it.
 
     The boxes have one fixed type, because TensorFlow's importer wants to know it.
     """
+    values, dtype = proof.parameters, number_of(proof.dtype)
     function = messages()["FunctionDef"]()
     signature = function.signature
-    signature.name = operator
+    signature.name = values.operator
     for name in INPUTS:
         signature.input_arg.add(name=name, type=dtype)
     signature.output_arg.add(name=OUTPUT, type=dtype)
@@ -106,15 +101,17 @@ def function_for(operator: str, dtype: int) -> Any:
         "constants": "tensor",
         "axis_value": "tensor",
     }
-    if operator != DECODE_BBOX:
+    if values.operator != DECODE_BBOX:
         attributes |= {"scales": "list(float)", "means": "list(float)", "lower_clip": "float"}
     for name, kind in attributes.items():
         signature.attr.add(name=name, type=kind)
     body = _Body(function)
-    if operator == DECODE_BBOX:
+    if values.operator == DECODE_BBOX:
         _decode_bbox(body)
-    else:
+    elif values.axis == -1:
         _decode_bbox_v2(body)
+    else:
+        _decode_bbox_v2_inner(body)
     function.ret[OUTPUT] = body.result
     return function
 
@@ -145,7 +142,7 @@ class _Body:
 
     def integers(self, name: str, value: Any) -> str:
         """Add an integer constant."""
-        reference = self.add("Const", name, (), "output:0", dtype=INT32)
+        reference = self.add("Const", name.replace("-", "minus_"), (), "output:0", dtype=INT32)
         set_tensor(self.function.node_def[-1].attr["value"].tensor, np.array(value, np.int32))
         return reference
 
@@ -157,14 +154,26 @@ class _Body:
         self.add("SplitV", "parts", (typed, sizes, axis), "output", T="$T", Tlen=INT32, num_split=("i", 5))
         return [f"parts:output:{index}" for index in range(5)]
 
-    def split(self, name: str, tensor: str, axis: str) -> list[str]:
-        """Cut a tensor into two halves."""
-        self.add("Split", name, (axis, tensor), "output", T="$T", num_split=("i", 2))
-        return [f"{name}:output:0", f"{name}:output:1"]
+    def split(self, name: str, tensor: str, axis: str, count: int = 2) -> list[str]:
+        """Cut a tensor into equal parts."""
+        self.add("Split", name, (axis, tensor), "output", T="$T", num_split=("i", count))
+        return [f"{name}:output:{place}" for place in range(count)]
 
-    def join(self, name: str, low: str, high: str, axis: str) -> str:
-        """Put the corners together."""
-        return self.add("ConcatV2", name, (low, high, axis), "output:0", T="$T", Tidx=INT32, N=("i", 2))
+    def join(self, name: str, parts: Sequence[str], axis: str, kind: Any = "$T") -> str:
+        """Put tensors together."""
+        return self.add(
+            "ConcatV2", name, (*parts, axis), "output:0", T=kind, Tidx=INT32, N=("i", len(parts))
+        )
+
+    def shape_of(self, name: str, tensor: str) -> str:
+        """Add the shape of a tensor of boxes."""
+        return self.add("Shape", name, (tensor,), "output:0", T="$T", out_type=INT32)
+
+    def part(self, name: str, tensor: str, start: str, stop: str, step: str, **masks: Any) -> str:
+        """Cut a piece out of a list."""
+        return self.add(
+            "StridedSlice", name, (tensor, start, stop, step), "output:0", T=INT32, Index=INT32, **masks
+        )
 
     def reshape(self, name: str, tensor: str, shape: str, kind: Any = "$T") -> str:
         """Give a tensor another shape."""
@@ -193,48 +202,43 @@ def _decode_bbox(body: _Body) -> None:
     axis = body.add("Const", "coordinate_axis", (), "output:0", dtype=INT32, value="$axis_value")
     predictions = body.split("predictions", INPUTS[0], axis)
     anchors = body.split("boxes", INPUTS[1], axis)
-    body.result = body.join("joined", *_corners(body, parts, predictions, anchors), axis)
+    body.result = body.join("joined", _corners(body, parts, predictions, anchors), axis)
 
 
 def _decode_bbox_v2(body: _Body) -> None:
-    """Add DecodeBboxV2 over (before, classes, 4, after), which any axis and any number of classes fits in."""
+    """Add DecodeBboxV2 for the last axis, over (..., classes, 4)."""
     parts = body.parameters()
-    axis = body.add("Const", "given_axis", (), "output:0", dtype=INT32, value="$axis_value")
-    rank = body.add("Rank", "rank", (INPUTS[0],), "output:0", T="$T")
-    axis = body.add("FloorMod", "axis", (axis, rank), "z:0", T=INT32)
-    shape = body.add("Shape", "form", (INPUTS[0],), "output:0", T="$T", out_type=INT32)
-    zero, one, four = (body.integers(name, value) for name, value in (("zero", 0), ("one", 1), ("four", 4)))
-    after_axis = body.add("Add", "after_axis", (axis, one), "z:0", T=INT32)
-    sizes = []
-    for name, start, stop in (
-        ("before", zero, axis),
-        ("width", axis, after_axis),
-        ("after", after_axis, rank),
-    ):
-        start, stop, step = (
-            body.add("Pack", f"{name}_{part}", (value,), "output:0", T=INT32, N=("i", 1), axis=("i", 0))
-            for part, value in (("start", start), ("stop", stop), ("step", one))
-        )
-        piece = body.add(
-            "StridedSlice", f"{name}_dims", (shape, start, stop, step), "output:0", T=INT32, Index=INT32
-        )
-        sizes.append(
-            body.add("Prod", name, (piece, zero), "output:0", T=INT32, Tidx=INT32, keep_dims=("b", False))
-        )
-    before, width, after = sizes
+    form = body.shape_of("form", INPUTS[0])
+    minus_two, minus_one, zero, one, four = (body.integers(f"number_{value}", [value]) for value in (-2, -1, 0, 1, 4))
+    lead = body.part("lead", form, zero, minus_one, one)
+    width = body.part("width", form, minus_one, zero, one, end_mask=("i", 1))
     classes = body.add("FloorDiv", "classes", (width, four), "z:0", T=INT32)
-    tensors = []
-    for name, source, count in (("rows", INPUTS[0], classes), ("anchors_4d", INPUTS[1], one)):
-        dims = (before, count, four, after)
-        packed = body.add("Pack", f"{name}_form", dims, "output:0", T=INT32, N=("i", 4), axis=("i", 0))
-        tensors.append(body.reshape(name, source, packed))
-    column = body.integers("column", [4, 1])
-    scales, means = (
-        body.reshape(f"{name}_column", parts[at], column) for name, at in (("scales", 3), ("means", 4))
-    )
-    shifted = body.compute("Add", "shifted", body.compute("RealDiv", "scaled", tensors[0], scales), means)
-    two = body.integers("two", 2)
-    shift, growth = body.split("predictions", shifted, two)
+    axis = body.integers("list_axis", 0)
+    grouped = body.join("grouped_form", (lead, classes, four), axis, INT32)
+    scaled = body.compute("RealDiv", "scaled", body.reshape("rows", INPUTS[0], grouped), parts[3])
+    shifted = body.compute("Add", "shifted", scaled, parts[4])
+    last_axis = body.integers("last_axis", -1)
+    shift, growth = body.split("predictions", shifted, last_axis)
+    dim = body.integers("class_axis", -2)
+    boxes = body.add("ExpandDims", "expanded", (INPUTS[1], dim), "output:0", T="$T", Tdim=INT32)
     growth = body.compute("Maximum", "raised", growth, parts[2])
-    low, high = _corners(body, parts, (shift, growth), body.split("boxes", tensors[1], two))
-    body.result = body.reshape("joined", body.join("corners", low, high, two), shape)
+    corners = _corners(body, parts, (shift, growth), body.split("boxes", boxes, last_axis))
+    joined = body.join("joined", corners, last_axis)
+    kept = body.part("joined_lead", body.shape_of("joined_form", joined), zero, minus_two, one)
+    body.result = body.reshape("flat", joined, body.join("flat_form", (kept, width), axis, INT32))
+
+
+def _decode_bbox_v2_inner(body: _Body) -> None:
+    """Add DecodeBboxV2 for another axis, which holds the coordinates of one class."""
+    parts = body.parameters()
+    axis = body.add("Const", "coordinate_axis", (), "output:0", dtype=INT32, value="$axis_value")
+    zero = body.integers("zero", 0)
+    scales, means = (body.split(name, parts[at], zero, 4) for name, at in (("scales_4", 3), ("means_4", 4)))
+    shifted = []
+    for place, part in enumerate(body.split("coordinates", INPUTS[0], axis, 4)):
+        scaled = body.compute("RealDiv", f"scaled_{place}", part, scales[place])
+        shifted.append(body.compute("Add", f"shifted_{place}", scaled, means[place]))
+    shift, growth = body.join("shift", shifted[:2], axis), body.join("growth", shifted[2:], axis)
+    growth = body.compute("Maximum", "raised", growth, parts[2])
+    corners = _corners(body, parts, (shift, growth), body.split("boxes", INPUTS[1], axis))
+    body.result = body.join("joined", corners, axis)

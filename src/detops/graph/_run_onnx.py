@@ -55,7 +55,7 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
     after = onnx.helper.make_model(
         onnx.helper.make_graph([fused], "after", inputs, outputs), opset_imports=opsets, ir_version=8
     )
-    _rewrite_onnx.add_functions(after, [proof.parameters.operator], node_version)
+    _rewrite_onnx.add_function(after, proof.parameters, node_version)
     return before, after
 
 

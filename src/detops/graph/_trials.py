@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from detops.graph._finding import Refusal
 from detops.graph._ops import MAX_ELEMENTS
@@ -84,6 +84,11 @@ def _of_rank(left: Shape, right: Shape, axis: int, largest: int, known: bool) ->
         first = count == counts[0]
         for number, size in enumerate(sizes if first else (sizes[0], sizes[-1])):
             yield trial(size, size, count, known and first, first and number == 0)
+    if width is None:  # a width that isn't a multiple of 4 must not run either
+        size = _fill(shape, largest, 4)[0]
+        for narrow in (1, 2):
+            cut = trial(size, size, 1, False, False)
+            yield replace(cut, predictions=(*size[:axis], narrow, *size[axis:]), unequal=True)
     # what is static in one input and open in the other must not run at other sizes: it would be broadcast
     size = _fill(shape, largest, 4 * counts[0])[0]
     for place, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
