@@ -87,10 +87,11 @@ def run(model: onnx.ModelProto | bytes, feeds: Mapping[str, Any]) -> list[Any]:
 
 
 def boxes(shape: Sequence[int], seed: int = 0, dtype: Any = np.float32) -> Any:
-    """Return boxes along the last axis, most of them with x1 < x2."""
+    """Return boxes along the last axis, most of them with x1 < x2; along another axis, any numbers."""
     random = np.random.default_rng(seed)
     values = random.uniform(0, 300, shape)
-    values[..., 2:] = values[..., :2] + random.uniform(-5, 90, values[..., 2:].shape)
+    if shape[-1] == 4:
+        values[..., 2:] = values[..., :2] + random.uniform(-5, 90, values[..., 2:].shape)
     return values.astype(dtype)
 
 
@@ -123,15 +124,19 @@ def operators(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
 
-def insert(model: onnx.ModelProto, tensor: str, op: str, **attributes: Any) -> onnx.ModelProto:
-    """Return a copy in which every reader of `tensor` reads it through another operator."""
+def insert(model: onnx.ModelProto, tensor: str, *chain: tuple[str, dict[str, Any]]) -> onnx.ModelProto:
+    """Return a copy in which every reader of `tensor` reads it through a chain of operators with attributes."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
+    last = f"{tensor}_{len(chain)}"
     for node in changed.graph.node:
         for place, name in enumerate(node.input):
             if name == tensor:
-                node.input[place] = f"{tensor}_through"
-    made = [place for place, node in enumerate(changed.graph.node) if tensor in node.output]
-    node = helper.make_node(op, [tensor], [f"{tensor}_through"], **attributes)
-    changed.graph.node.insert(made[0] + 1 if made else 0, node)
+                node.input[place] = last
+    made = [place + 1 for place, node in enumerate(changed.graph.node) if tensor in node.output]
+    source = tensor
+    for number, (op, attributes) in enumerate(chain, start=1):
+        node = helper.make_node(op, [source], [f"{tensor}_{number}"], **attributes)
+        changed.graph.node.insert((made[0] if made else 0) + number - 1, node)
+        source = f"{tensor}_{number}"
     return changed
