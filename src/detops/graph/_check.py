@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ ULPS = 32
 
 def check(graph: Graph, proof: Proof) -> None:
     """Compare at two sizes that the proof didn't use; raise `Refusal` where the two differ."""
-    original, fused = _runners(graph, proof)
+    runners = [_guarded(make) for make in _runners(graph, proof)]
     for number, (left, right) in enumerate(_other_sizes(proof)):
         random = np.random.default_rng(SEED + number)
         anchors = _boxes(random, right, proof)
         predictions = _predictions(random, left, proof)
-        expected, got = original(predictions, anchors), fused(predictions, anchors)
+        expected, got = (run(predictions, anchors) for run in runners)
         if expected.shape != got.shape or expected.dtype != got.dtype:
             raise Refusal(
                 f"numeric check: the output is {expected.dtype} {expected.shape}, and {got.dtype} {got.shape} fused",
@@ -98,14 +99,31 @@ def _predictions(random: np.random.Generator, shape: tuple[int, ...], proof: Pro
     return np.ascontiguousarray(np.moveaxis(grouped.reshape(rows.shape), -1, values.axis)).astype(proof.dtype)
 
 
-def _runners(graph: Graph, proof: Proof) -> tuple[Runner, Runner]:
+def _guarded(make: Callable[[], Runner]) -> Runner:
+    """Turn whatever a runtime raises into a refusal: what cannot be run cannot be checked."""
+
+    def run(left: Array, right: Array) -> Array:
+        try:
+            runner = made[0] if made else make()
+            made[:] = [runner]
+            return runner(left, right)
+        except Exception as error:
+            words = " ".join(str(error).split())
+            raise Refusal(f"numeric check: the runtime cannot run it ({words[:200]})", depth=9) from error
+
+    made: list[Runner] = []
+    return run
+
+
+def _runners(graph: Graph, proof: Proof) -> tuple[Callable[[], Runner], Callable[[], Runner]]:
+    """Return what makes the runner of the subgraph, and of the fused node."""
     if graph.dialect == "onnx":
         before, after = _run_onnx.models(graph, proof)
-        return _run_onnx.runner(before, proof), _run_onnx.runner(after, proof)
+        return partial(_run_onnx.runner, before, proof), partial(_run_onnx.runner, after, proof)
     if importlib.util.find_spec("tensorflow") is not None:
         before, after = _run_tf.graph_defs(graph, proof)
-        return _run_tf.runner(before, proof), _run_tf.runner(after, proof)
-    return _numpy_runner(graph, proof), lambda left, right: formula(left, right, proof.parameters)
+        return partial(_run_tf.runner, before, proof), partial(_run_tf.runner, after, proof)
+    return partial(_numpy_runner, graph, proof), lambda: partial(formula, values=proof.parameters)
 
 
 def _numpy_runner(graph: Graph, proof: Proof) -> Runner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -147,6 +148,9 @@ class _Scope(_Outer):
             for node in self.proto.node
         ]
         outputs = [value.name for value in self.proto.output]
+        texts = [*outputs, *(text for node in nodes for text in (node.name, node.op, *node.inputs, *node.outputs))]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("model: a name in the graph is no UTF-8 text")
         for name in outputs:
             if not self.known(name):
                 raise ValueError(f"model: the graph output {name!r} is made by nothing")
@@ -203,10 +207,9 @@ def _type_info(type_proto: Any) -> TensorInfo:
 def _tensor_value(tensor: Any, directory: str | None) -> NDArray[Any] | None:
     import onnx
 
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
-    if not 0 <= count <= MAX_CONSTANT or _dtype(tensor.data_type) is None:
+    if any(not 0 <= dim <= MAX_CONSTANT for dim in tensor.dims) or math.prod(tensor.dims) > MAX_CONSTANT:
+        return None
+    if _dtype(tensor.data_type) is None:
         return None
     external = tensor.data_location == onnx.TensorProto.EXTERNAL
     if external and (directory is None or not os.path.isdir(directory)):

@@ -138,7 +138,7 @@ class _Body:
 
     def compute(self, op: str, name: str, *inputs: str) -> str:
         """Add arithmetic in the type of the boxes."""
-        return self.add(op, name, inputs, "y" if op == "Exp" else "z", T="$T")
+        return self.add(op, name, inputs, "y:0" if op == "Exp" else "z:0", T="$T")
 
     def integers(self, name: str, value: Any) -> str:
         """Add an integer constant."""

@@ -29,16 +29,20 @@ class Candidate:
 
 def find_candidates(graph: Graph) -> list[Candidate]:
     """List the candidates in the order of their joins."""
-    joins: dict[int, tuple[Node, list[Node]]] = {}
+    joins: dict[int, list[Node]] = {}
+    later: dict[int, set[int]] = {}  # the exponentials downstream of each
     for node in graph.nodes:
         if node.op == "Exp" and node.outputs and _varies(graph, node.outputs[0]):
-            for join in _joins_after(graph, node):
-                joins.setdefault(join.position, (join, []))[1].append(node)
+            after = list(_downstream(graph, node.outputs[0]))
+            later[node.position] = {reader.position for reader in after if reader.op == "Exp"}
+            for join in _joins(after):
+                joins.setdefault(join.position, []).append(node)
     found = []
-    for position in sorted(joins):
-        join, exponentials = joins[position]
-        if len(exponentials) <= 2:
-            found.append(_candidate(graph, join, exponentials))
+    for position, reaching in sorted(joins.items()):
+        places = {node.position for node in reaching}
+        nearest = [node for node in reaching if not places & later[node.position]]
+        if len(nearest) <= 2:
+            found.append(_candidate(graph, graph.nodes[position], nearest))
     return found
 
 
@@ -148,12 +152,11 @@ def _downstream(graph: Graph, start: str) -> Iterator[Node]:
             pending += reader.outputs
 
 
-def _joins_after(graph: Graph, node: Node) -> list[Node]:
+def _joins(after: Sequence[Node]) -> list[Node]:
     """Return the joins downstream of an exponential that is multiplied, then added or subtracted."""
-    after = list(_downstream(graph, node.outputs[0]))
-    if not any(reader.op in PRODUCTS for reader in after) or not any(reader.op in SUMS for reader in after):
+    if not any(node.op in PRODUCTS for node in after) or not any(node.op in SUMS for node in after):
         return []
-    return [reader for reader in after if reader.op in JOINS]
+    return [node for node in after if node.op in JOINS]
 
 
 def _multipliers(graph: Graph, exponential: Node) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -167,10 +168,9 @@ def tensor_value(tensor: Any) -> NDArray[Any] | None:
     dtype = dtype_of(tensor.dtype)
     if shape is None or dtype is None or None in shape:
         return None
-    count = 1
-    for dim in shape:
-        count *= dim or 0
-    if count > MAX_CONSTANT:
+    sizes = [dim or 0 for dim in shape]
+    count = math.prod(sizes)
+    if max(count, *sizes, 0) > MAX_CONSTANT:
         return None
     if tensor.tensor_content:
         if len(tensor.tensor_content) != count * dtype.itemsize:
@@ -187,7 +187,7 @@ def tensor_value(tensor: Any) -> NDArray[Any] | None:
         if len(values) < count:  # the last value fills the rest, and none at all means zeros
             fill = values[-1:] if len(values) else np.zeros(1, dtype)
             values = np.concatenate([values, np.repeat(fill, count - len(values))])
-    return values.reshape([dim or 0 for dim in shape])
+    return values.reshape(sizes)
 
 
 def _attributes(node: Any) -> Mapping[str, Any]:
