@@ -114,13 +114,18 @@ OPERATORS: dict[str, Any] = {
     "Shape": lambda v, a: [np.array(v[0].shape, np.int32)],
     "ExpandDims": lambda v, a: [np.expand_dims(v[0], int(v[1]))],
     "Cast": lambda v, a: [v[0].astype(TYPES[a["DstT"]])],
-    "Sum": lambda v, a: [np.sum(v[0], axis=tuple(np.atleast_1d(v[1])), keepdims=bool(a.get("keep_dims")), dtype=v[0].dtype)],
+    "Sum": lambda v, a: [
+        np.sum(v[0], axis=tuple(np.atleast_1d(v[1])), keepdims=bool(a.get("keep_dims")), dtype=v[0].dtype)
+    ],
     "Min": lambda v, a: [np.min(v[0], axis=tuple(np.atleast_1d(v[1])), keepdims=bool(a.get("keep_dims")))],
     "Prod": lambda v, a: [np.prod(v[0], axis=tuple(np.atleast_1d(v[1])), dtype=v[0].dtype)],
     "Squeeze": lambda v, a: [np.squeeze(v[0], tuple(a["squeeze_dims"]))],
     "Greater": lambda v, a: [v[0] > v[1]],
     "Where": lambda v, a: [np.argwhere(v[0])],
-    "TopKV2": lambda v, a: [np.sort(v[0])[::-1][: int(v[1])], np.argsort(-v[0], kind="stable")[: int(v[1])].astype(np.int32)],
+    "TopKV2": lambda v, a: [
+        np.sort(v[0])[::-1][: int(v[1])],
+        np.argsort(-v[0], kind="stable")[: int(v[1])].astype(np.int32),
+    ],
     "GatherV2": lambda v, a: [np.take(v[0], v[1], axis=int(v[2]))],
     "StridedSlice": _strided_slice,
     "Tile": lambda v, a: [np.tile(v[0], v[1])],

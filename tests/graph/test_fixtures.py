@@ -37,7 +37,9 @@ def test_decoy_is_refused_with_its_reason(name: str) -> None:
     assert fused == model
 
 
-@pytest.mark.parametrize("name", sorted(name for name, entry in index().items() if entry["fuse"] or entry.get("seed_only")))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, entry in index().items() if entry["fuse"] or entry.get("seed_only"))
+)
 def test_decode_is_fused(name: str) -> None:
     # ONNX has no scopes: what only the scope rule forbids (seed_only) is a decode here
     entry = index()[name]
@@ -97,7 +99,10 @@ def test_three_levels_share_one_function_and_lose_what_they_shared() -> None:
     fused, findings = fuse_decode_bbox(onnx.load(DATA / "pos_fpn_3_levels.onnx"))
     assert sorted(operators(fused)) == ["Concat", "DecodeBbox", "DecodeBbox", "DecodeBbox", "Mul", "Mul"]
     assert [function.name for function in fused.functions] == ["DecodeBbox"]
-    assert names(fused.graph.initializer) == ["fpn/level_2/decode_bbox_target/mul/y:0", "fpn/level_1/decode_bbox_target/mul/y:0"]
+    assert names(fused.graph.initializer) == [
+        "fpn/level_2/decode_bbox_target/mul/y:0",
+        "fpn/level_1/decode_bbox_target/mul/y:0",
+    ]
     assert {finding.anchors for finding in findings} == {"anchors:0"}
 
 

@@ -12,20 +12,39 @@ from detops.graph import fuse_decode_bbox
 from .models import CLIP, LINES, boxes, check_valid, decode_model, insert, operators, predictions, run
 
 # each: the lines to change, the constants to add, and other arguments of decode_model
-MERGED = {"moved": "shifted = Add(t, half)\nmoved_by = Mul(shifted, size)\nmoved = Add(moved_by, lo)", "offset": "", "centre": "", "sum": ""}
+MERGED = {
+    "moved": "shifted = Add(t, half)\nmoved_by = Mul(shifted, size)\nmoved = Add(moved_by, lo)",
+    "offset": "",
+    "centre": "",
+    "sum": "",
+}
 NOISE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any]]] = {
     "as it is": ({}, {}, {}),
     "Clip for Min": ({"clip": "bounded = Clip(s, , clip)"}, {}, {}),
-    "Clip with an idle lower bound": ({"clip": "bounded = Clip(s, low_bound, clip)"}, {"low_bound": np.finfo(np.float32).min}, {}),
+    "Clip with an idle lower bound": (
+        {"clip": "bounded = Clip(s, low_bound, clip)"},
+        {"low_bound": np.finfo(np.float32).min},
+        {},
+    ),
     "Min with the constant first": ({"clip": "bounded = Min(clip, s)"}, {}, {}),
     "Min of three": ({"clip": "bounded = Min(clip, s, other)"}, {"other": np.float32(9)}, {}),
-    "two bounds, the tighter one counts": ({"clip": "wide = Min(s, other)\nbounded = Min(wide, clip)"}, {"other": np.float32(9)}, {}),
+    "two bounds, the tighter one counts": (
+        {"clip": "wide = Min(s, other)\nbounded = Min(wide, clip)"},
+        {"other": np.float32(9)},
+        {},
+    ),
     "rank-1 constants": ({}, {"half": np.array([0.5], np.float32), "clip": np.array([CLIP], np.float32)}, {}),
     "full constants": ({}, {"half": np.full((1, 1, 2), 0.5, np.float32)}, {}),
     "Div by 2": ({"halved": "halved = Div(new, two)", "centre": "centre = Div(sum, two)"}, {"two": np.float32(2)}, {}),
     "commuted operands": (
-        {"sum": "sum = Add(lo, hi)", "new": "new = Mul(size, grown)", "moved": "moved = Add(centre, offset)", "high": "high = Add(halved, moved)"},
-        {}, {},
+        {
+            "sum": "sum = Add(lo, hi)",
+            "new": "new = Mul(size, grown)",
+            "moved": "moved = Add(centre, offset)",
+            "high": "high = Add(halved, moved)",
+        },
+        {},
+        {},
     ),
     "merged multiplications": (MERGED, {}, {}),
     "halves first": ({"new": "half_of = Mul(size, half)", "halved": "halved = Mul(grown, half_of)"}, {}, {}),
@@ -34,40 +53,83 @@ NOISE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any]]] = {
     "Sum for Add": ({"moved": "moved = Sum(offset, centre)"}, {}, {}),
     "Split with sizes": ({"halves": "t, s = Split<axis=1>(rows, ones)"}, {"ones": np.array([1, 1])}, {}),
     "negative axes": (
-        {"halves": "t, s = Split<axis=-2>(rows)", "corners": "lo, hi = Split<axis=-2>(boxes)", "joined": "joined = Concat<axis=-2>(low, high)"},
-        {}, {},
+        {
+            "halves": "t, s = Split<axis=-2>(rows)",
+            "corners": "lo, hi = Split<axis=-2>(boxes)",
+            "joined": "joined = Concat<axis=-2>(low, high)",
+        },
+        {},
+        {},
     ),
     "Slice for Split": (
         {"halves": "t = Slice(rows, zero, one, one)\ns = Slice(rows, one, end, one)"},
-        {"zero": np.array([0]), "one": np.array([1]), "end": np.array([np.iinfo(np.int64).max])}, {},
+        {"zero": np.array([0]), "one": np.array([1]), "end": np.array([np.iinfo(np.int64).max])},
+        {},
     ),
     "Gather for Split": (
-        {"halves": "first = Gather<axis=1>(rows, zero)\nt = Unsqueeze(first, one)\nlast = Gather<axis=1>(rows, minus)\ns = Unsqueeze(last, one)"},
-        {"zero": np.array(0), "one": np.array([1]), "minus": np.array(-1)}, {},
+        {
+            "halves": "first = Gather<axis=1>(rows, zero)\nt = Unsqueeze(first, one)\n"
+            "last = Gather<axis=1>(rows, minus)\ns = Unsqueeze(last, one)"
+        },
+        {"zero": np.array(0), "one": np.array([1]), "minus": np.array(-1)},
+        {},
     ),
-    "constants as nodes": ({"form": "form = Constant<value = int64[3] {-1, 2, 2}>()\nhalf = Constant<value_float = 0.5>()"}, {}, {}),
-    "size computed from the shape": ({"shape": "whole = Shape(d)\nrow_count = Gather(whole, zero)\nrow_list = Unsqueeze(row_count, zero_list)\nshape = Concat<axis=0>(row_list, four)"},
-        {"zero": np.array(0), "zero_list": np.array([0]), "four": np.array([4])}, {}),
+    "constants as nodes": (
+        {"form": "form = Constant<value = int64[3] {-1, 2, 2}>()\nhalf = Constant<value_float = 0.5>()"},
+        {},
+        {},
+    ),
+    "size computed from the shape": (
+        {
+            "shape": "whole = Shape(d)\nrow_count = Gather(whole, zero)\n"
+            "row_list = Unsqueeze(row_count, zero_list)\nshape = Concat<axis=0>(row_list, four)"
+        },
+        {"zero": np.array(0), "zero_list": np.array([0]), "four": np.array([4])},
+        {},
+    ),
     "Reshape to -1, 4": ({"shape": ""}, {"shape": np.array([-1, 4])}, {}),
-    "an axis of one in and out": ({"out": "wide = Unsqueeze(joined, ones)\nnarrow = Squeeze(wide, ones)\nout = Reshape(narrow, shape)"}, {"ones": np.array([1])}, {}),
+    "an axis of one in and out": (
+        {"out": "wide = Unsqueeze(joined, ones)\nnarrow = Squeeze(wide, ones)\nout = Reshape(narrow, shape)"},
+        {"ones": np.array([1])},
+        {},
+    ),
     "two dimensions of boxes": ({}, {}, {"inputs": "float[N,M,4] d, float[N,M,4] b", "outputs": "float[N,M,4] out"}),
     "static shape": ({}, {}, {"inputs": "float[6,4] d, float[6,4] b", "outputs": "float[6,4] out"}),
     "static anchors": ({}, {}, {"inputs": "float[N,4] d, float[6,4] b", "outputs": "float[6,4] out"}),
     "no clip": ({"clip": "bounded = Identity(s)"}, {}, {}),
     "clip of zero": ({}, {"clip": np.float32(0)}, {}),
-    "opset 18": ({"halves": "t, s = Split<axis=1, num_outputs=2>(rows)", "corners": "lo, hi = Split<axis=1, num_outputs=2>(boxes)"}, {}, {"opset": 18}),
+    "opset 18": (
+        {
+            "halves": "t, s = Split<axis=1, num_outputs=2>(rows)",
+            "corners": "lo, hi = Split<axis=1, num_outputs=2>(boxes)",
+        },
+        {},
+        {"opset": 18},
+    ),
     "opset 14": ({}, {}, {"opset": 14}),
     "opset 13": ({}, {}, {"opset": 13}),
     "opset 11": ({}, {}, {"opset": 11, "ir_version": 6}),
-    "opset 11, Split with sizes": ({"halves": "t, s = Split<axis=1, split=[1, 1]>(rows)"}, {}, {"opset": 11, "ir_version": 6}),
-    "scales per coordinate": ({"rows": "scaled = Div(d, scale)\nrows = Reshape(scaled, form)"}, {"scale": np.array([10, 10, 5, 5], np.float32)}, {}),
+    "opset 11, Split with sizes": (
+        {"halves": "t, s = Split<axis=1, split=[1, 1]>(rows)"},
+        {},
+        {"opset": 11, "ir_version": 6},
+    ),
+    "scales per coordinate": (
+        {"rows": "scaled = Div(d, scale)\nrows = Reshape(scaled, form)"},
+        {"scale": np.array([10, 10, 5, 5], np.float32)},
+        {},
+    ),
     "scales and means, opset 11": (
         {"rows": "scaled = Mul(d, scale)\nmeant = Add(scaled, mean)\nrows = Reshape(meant, form)"},
         {"scale": np.array([0.1, 0.1, 0.2, 0.2], np.float32), "mean": np.array([0, 0.25, 0, -0.5], np.float32)},
         {"opset": 11, "ir_version": 6},
     ),
     "two-sided clip": ({"clip": "bounded = Clip(s, low_bound, clip)"}, {"low_bound": np.float32(-1.5)}, {}),
-    "two-sided clip, the other way round": ({"clip": "wide = Min(s, clip)\nbounded = Max(wide, low_bound)"}, {"low_bound": np.float32(-1.5)}, {}),
+    "two-sided clip, the other way round": (
+        {"clip": "wide = Min(s, clip)\nbounded = Max(wide, low_bound)"},
+        {"low_bound": np.float32(-1.5)},
+        {},
+    ),
 }
 
 
@@ -113,7 +175,9 @@ def test_other_dtypes_are_found(dtype: Any) -> None:
     np.testing.assert_array_equal(run(model, feeds)[0], run(fused, feeds)[0])
 
 
-@pytest.mark.parametrize("tensor", ["d", "b", "rows", "t", "s", "lo", "size", "centre", "bounded", "grown", "moved", "low", "joined"])
+@pytest.mark.parametrize(
+    "tensor", ["d", "b", "rows", "t", "s", "lo", "size", "centre", "bounded", "grown", "moved", "low", "joined"]
+)
 @pytest.mark.parametrize(("op", "attributes"), [("Identity", {}), ("Dropout", {}), ("Cast", {"to": 1})])
 def test_operator_that_changes_nothing_is_found_anywhere(tensor: str, op: str, attributes: dict[str, Any]) -> None:
     model = insert(decode_model(), tensor, (op, attributes))
@@ -150,7 +214,9 @@ def test_scales_finer_than_an_attribute_stay_outside() -> None:
     model = decode_model(
         {"rows": "scaled = Mul(d, scale)\nrows = Reshape(scaled, form)"},
         {"clip": np.float64(4), "scale": np.array([0.1, 0.1, 0.2, 0.2])},
-        inputs=f"{shape} d, {shape} b", outputs=f"{shape} out", dtype=np.float64,
+        inputs=f"{shape} d, {shape} b",
+        outputs=f"{shape} out",
+        dtype=np.float64,
     )
     fused, (finding,) = fuse_decode_bbox(model)
     assert (finding.fused, finding.box_predictions) == (True, "scaled")
@@ -187,8 +253,11 @@ def test_coordinates_first_with_scales() -> None:
 def _twice(second_anchors: str = "b") -> onnx.ModelProto:
     """Return two decodes in one graph, the second with names of its own."""
     again = {key: line for key, line in LINES.items() if line}
-    model = decode_model(inputs="float[N,4] d, float[N,4] b, float[N,4] e", outputs="float[N,4] out, float[N,4] out2",
-                         lines={"out": LINES["out"] + "\n" + "\n".join(_renamed(line, second_anchors) for line in again.values())})
+    model = decode_model(
+        inputs="float[N,4] d, float[N,4] b, float[N,4] e",
+        outputs="float[N,4] out, float[N,4] out2",
+        lines={"out": LINES["out"] + "\n" + "\n".join(_renamed(line, second_anchors) for line in again.values())},
+    )
     return model
 
 
@@ -225,10 +294,17 @@ def test_body_of_an_if_is_fused() -> None:
     body = onnx.GraphProto(name="then")
     body.node.extend(inner.graph.node)
     body.output.extend(inner.graph.output)
-    other = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["d"], ["same"])], "else", [], [onnx.helper.make_tensor_value_info("same", 1, ["N", 4])])
+    other = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["d"], ["same"])],
+        "else",
+        [],
+        [onnx.helper.make_tensor_value_info("same", 1, ["N", 4])],
+    )
     node = onnx.helper.make_node("If", ["yes"], ["out"], then_branch=body, else_branch=other)
     yes = onnx.helper.make_tensor_value_info("yes", 9, [])
-    graph = onnx.helper.make_graph([node], "main", [*inner.graph.input, yes], inner.graph.output, inner.graph.initializer)
+    graph = onnx.helper.make_graph(
+        [node], "main", [*inner.graph.input, yes], inner.graph.output, inner.graph.initializer
+    )
     model = onnx.helper.make_model(graph, opset_imports=inner.opset_import, ir_version=8)
     onnx.checker.check_model(model)
     fused, (finding,) = fuse_decode_bbox(model)
@@ -274,7 +350,9 @@ def test_value_infos_of_what_is_gone_go() -> None:
 
 
 def test_weights_in_another_file_are_left_there() -> None:
-    model = decode_model({"rows": "added = Add(d, weight)\nrows = Reshape(added, form)"}, {"weight": np.zeros((6, 4), np.float32)})
+    model = decode_model(
+        {"rows": "added = Add(d, weight)\nrows = Reshape(added, form)"}, {"weight": np.zeros((6, 4), np.float32)}
+    )
     tensor = next(tensor for tensor in model.graph.initializer if tensor.name == "weight")
     tensor.ClearField("raw_data")
     tensor.data_location = onnx.TensorProto.EXTERNAL

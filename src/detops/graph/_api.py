@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def find_decode_bbox(model: Any) -> list[Finding]:
     """Find the box decodes in a model, and say why those that cannot be fused cannot.
 
-    A decode is found by symbolic proof, not by pattern: whatever operators and layout a subgraph uses, it is reported as
-    fused where its output equals the decode of two of its tensors for all values and sizes that the model allows, and
-    where a run on random boxes agrees. Bodies of If, Loop and Scan are searched too.
+    A decode is found by symbolic proof, not by pattern: whatever operators and layout a subgraph uses, it is reported
+    as fused where its output equals the decode of two of its tensors for all values and sizes that the model allows,
+    and where a run on random boxes agrees. Bodies of If, Loop and Scan are searched too.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def find_decode_bbox(model: Any) -> list[Finding]:
     Notes
     -----
     What is equal is the arithmetic on real numbers. A NaN or an infinity may come out in other coordinates of its own
-    box where the model orders the arithmetic otherwise.
+    box where the model orders the arithmetic otherwise. The two inputs of a decode are taken to have as many boxes;
+    where they don't, and the model would broadcast one of them, a kernel for the fused node may raise.
 
     The scope rule for TensorFlow is that of CANN's ScopeDecodeBboxPass.
 
@@ -69,7 +70,8 @@ def fuse_decode_bbox(model: Any) -> tuple[Any, list[Finding]]:
     Returns
     -------
     model
-        A new model of the same kind: a message for a message, text for text, bytes for bytes and for the path of a file.
+        A new model of the same kind: a message for a message, text for text, bytes for bytes and for the path of a
+        file.
     findings : list of Finding
         What `find_decode_bbox` returns.
 
@@ -80,8 +82,8 @@ def fuse_decode_bbox(model: Any) -> tuple[Any, list[Finding]]:
 
     Notes
     -----
-    Within one runtime the fused model is bit-equal to the original where that has tensorpack's order of arithmetic; other
-    forms differ by a few units in the last place.
+    Within one runtime the fused model is bit-equal to the original where that has tensorpack's order of arithmetic;
+    other forms differ by a few units in the last place.
 
     Examples
     --------

@@ -43,9 +43,7 @@ def check(graph: Graph, proof: Proof) -> None:
             wrong = ~((np.abs(expected.astype(np.float64) - got) <= slack) | (expected == got))
         if wrong.any():
             place = tuple(int(index[0]) for index in np.nonzero(wrong))
-            raise Refusal(
-                f"numeric check: element {place} is {expected[place]!r}, and {got[place]!r} fused", depth=9
-            )
+            raise Refusal(f"numeric check: element {place} is {expected[place]!r}, and {got[place]!r} fused", depth=9)
 
 
 def tolerance(predictions: Array, anchors: Array, values: Parameters) -> NDArray[np.float64]:
@@ -141,9 +139,7 @@ def formula(predictions: Array, anchors: Array, values: Parameters) -> Array:
     dtype = predictions.dtype
     rows = np.moveaxis(predictions, values.axis, -1)
     boxes = np.moveaxis(anchors, values.axis, -1)[..., None, :]
-    grouped = rows.reshape(*boxes.shape[:-2], -1, 4) / np.array(values.scales, dtype) + np.array(
-        values.means, dtype
-    )
+    grouped = rows.reshape(*boxes.shape[:-2], -1, 4) / np.array(values.scales, dtype) + np.array(values.means, dtype)
     size = boxes[..., 2:] - boxes[..., :2]
     centre = (boxes[..., 2:] + boxes[..., :2]) * dtype.type(0.5) + grouped[..., :2] * size
     growth = np.clip(grouped[..., 2:], dtype.type(values.lower_bound), dtype.type(values.upper_bound))

@@ -62,9 +62,7 @@ def evaluate(graph: Graph, run: Run, nodes: Sequence[Node], given: Mapping[str, 
         for node in nodes:
             inputs = [value_of(name) for name in node.inputs]
             foreign = [value for value in inputs if isinstance(value, Foreign)]
-            results = (
-                _with_foreign(graph, node, inputs, foreign) if foreign else _apply(graph, run, node, inputs)
-            )
+            results = _with_foreign(graph, node, inputs, foreign) if foreign else _apply(graph, run, node, inputs)
             for name, value in zip(node.outputs, results, strict=False):
                 values.setdefault(name, value)
     result = value_of(target)
@@ -93,9 +91,7 @@ def _with_foreign(graph: Graph, node: Node, inputs: list[Any], foreign: list[For
             return [static_shape(graph, node)]
     elif any(isinstance(value, Symbolic) for value in inputs):
         if node.op in BOUNDED:
-            raise Refusal(
-                f"the bound of {node.label} ({node.op}) is {root!r}, which is not a constant", depth=2
-            )
+            raise Refusal(f"the bound of {node.label} ({node.op}) is {root!r}, which is not a constant", depth=2)
         raise Refusal(f"{node.label} ({node.op}) also depends on {root!r}", depth=1)
     return [Foreign(root, graph.info(name)) for name in node.outputs]
 

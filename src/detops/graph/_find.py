@@ -47,10 +47,10 @@ def find_in(graph: Graph) -> list[Result]:
         claimed.update(keys)
         results.append(Result(finding_of(proof), proof, graph))
     told: set[int] = set()
-    for key, (candidate, refusal) in refused.items():
+    for key, (candidate, best) in refused.items():
         if key not in claimed and candidate.join.position not in told:
             told.add(candidate.join.position)
-            results.append(Result(_refused(graph, candidate, refusal), None, graph))
+            results.append(Result(_refused(graph, candidate, best), None, graph))
     results += _scopes_without_decode(graph, results)
     return sorted(results, key=lambda result: _place(graph, result.finding))
 
@@ -138,17 +138,13 @@ def _check_surroundings(graph: Graph, proof: Proof) -> None:
         for tensor in node.outputs:
             if tensor not in late or tensor == proof.decoded_boxes:
                 continue
-            outside = [
-                reader.label for reader in graph.readers.get(tensor, ()) if reader.position not in inside
-            ]
+            outside = [reader.label for reader in graph.readers.get(tensor, ()) if reader.position not in inside]
             if outside or tensor in graph.outputs:
                 reader = outside[0] if outside else "the graph's output"
                 raise Refusal(f"{tensor} (inside the decode) is read outside it, by {reader}", depth=8)
         waiting = [waiter for waiter in graph.waiters.get(node.name, ()) if waiter.position not in inside]
         if waiting and proof.decoded_boxes not in node.outputs:
-            raise Refusal(
-                f"{waiting[0].label} waits (control edge) on {node.label}, inside the decode", depth=8
-            )
+            raise Refusal(f"{waiting[0].label} waits (control edge) on {node.label}, inside the decode", depth=8)
 
 
 def finding_of(proof: Proof) -> Finding:

@@ -67,6 +67,4 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
-        }
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

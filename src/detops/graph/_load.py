@@ -30,9 +30,7 @@ class Loaded:
 
     def reread(self, proto: Any, directory: str | None = None) -> list[Graph]:
         """Return the views of another message of this kind."""
-        return (
-            _onnx_io.read_graphs(proto, directory) if self.dialect == "onnx" else [_tf_io.read_graph(proto)]
-        )
+        return _onnx_io.read_graphs(proto, directory) if self.dialect == "onnx" else [_tf_io.read_graph(proto)]
 
 
 def load(model: Any) -> Loaded:
@@ -57,9 +55,7 @@ def load(model: Any) -> Loaded:
         return Loaded(copy, _onnx_io.read_graphs(copy, None), lambda proto: proto)
     if name in ("tensorflow.GraphDef", "tensorflow.SavedModel"):
         loaded = _load_bytes(model.SerializeToString(), None)
-        return Loaded(
-            loaded.proto, loaded.graphs, lambda proto: type(model).FromString(loaded.restore(proto))
-        )
+        return Loaded(loaded.proto, loaded.graphs, lambda proto: type(model).FromString(loaded.restore(proto)))
     raise TypeError(f"model: expected {WANTED}, got {type(model).__name__}")
 
 

@@ -65,9 +65,7 @@ def _inferred(model: Any) -> Any:
     try:
         return onnx.shape_inference.infer_shapes(light, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return (
-            None  # a model that breaks inference may still be searched; unknown shapes make the proof harder
-        )
+        return None  # a model that breaks inference may still be searched; unknown shapes make the proof harder
 
 
 class _Outer:
@@ -101,7 +99,7 @@ class _Scope(_Outer):
             for node in proto.node
             if node.op_type == "Constant" and node.domain in ("", "ai.onnx") and node.output
         }
-        self.infos = {}
+        self.infos: dict[str, Any] = {}
         for source in (proto, inferred):
             if source is not None:
                 for value in (*source.input, *source.value_info, *source.output):

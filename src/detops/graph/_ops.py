@@ -62,9 +62,7 @@ class Operator:
         if self.kind == "shape":
             return ()
         picked = range(len(node.inputs)) if self.data is None else self.data
-        return tuple(
-            node.inputs[index] for index in picked if index < len(node.inputs) and node.inputs[index]
-        )
+        return tuple(node.inputs[index] for index in picked if index < len(node.inputs) and node.inputs[index])
 
 
 Table = dict[str, Operator]
@@ -94,6 +92,12 @@ class Run:
         if isinstance(value, Symbolic):
             return Symbolic(function(value.ids), value.dtype)
         return function(value)
+
+    def cut(self, value: Value, function: Callable[[NDArray[Any]], Sequence[NDArray[Any]]]) -> list[Value]:
+        """Move elements into several tensors."""
+        if isinstance(value, Symbolic):
+            return [Symbolic(piece, value.dtype) for piece in function(value.ids)]
+        return list(function(value))
 
     def join(self, values: Sequence[Value], function: Callable[[list[NDArray[Any]]], NDArray[Any]]) -> Value:
         """Move elements of several tensors into one."""
@@ -157,9 +161,7 @@ class Run:
         """Change the sign."""
         if isinstance(value, Symbolic):
             minus = _forms.constant_poly(-_forms.ONE[0][1])
-            return Symbolic(
-                self.pool.unary(lambda poly: _forms.multiply(poly, minus), value.ids), value.dtype
-            )
+            return Symbolic(self.pool.unary(lambda poly: _forms.multiply(poly, minus), value.ids), value.dtype)
         return np.asarray(-value)
 
     def cast(self, value: Value, dtype: np.dtype[Any] | None, node: Node) -> Value:
@@ -169,14 +171,10 @@ class Run:
         if isinstance(value, Symbolic):
             if value.dtype != dtype:
                 known = "an unknown type" if value.dtype is None else value.dtype.name
-                raise Refusal(
-                    f"{node.label} casts from {known} to {dtype.name}, which changes the values", depth=2
-                )
+                raise Refusal(f"{node.label} casts from {known} to {dtype.name}, which changes the values", depth=2)
             return value
         if dtype.kind == "f" and value.dtype.kind in "iu":
-            raise Refusal(
-                f"{node.label} turns an integer into a float; a proof at a few sizes cannot follow that"
-            )
+            raise Refusal(f"{node.label} turns an integer into a float; a proof at a few sizes cannot follow that")
         return value.astype(dtype)
 
 

@@ -134,9 +134,7 @@ def _flatten(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     perm = node.attributes.get("perm")
     if perm is not None and sorted(perm) != list(range(len(values[0].shape))):
-        raise CannotRunError(
-            f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}"
-        )
+        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}")
     return [run.move(values[0], lambda array: np.transpose(array, perm))]
 
 
@@ -170,10 +168,7 @@ def _split(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
         sizes = [size // pieces] * pieces
     if len(sizes) != pieces:
         raise CannotRunError(f"{node.label} has {pieces} outputs for {len(sizes)} parts")
-    return [
-        run.move(values[0], lambda array, piece=piece: split_evenly(array, sizes, axis)[piece])
-        for piece in range(pieces)
-    ]
+    return run.cut(values[0], lambda array: split_evenly(array, sizes, axis))
 
 
 @register(ONNX, "Slice", "move")
@@ -262,7 +257,7 @@ def _reduce(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
         raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
     if values[0].dtype.kind not in "iu":
         raise Refusal(f"{node.label} ({node.op}) computes a size in floating point")
-    function = {"ReduceProd": np.prod, "ReduceSum": np.sum, "ReduceMin": np.min, "ReduceMax": np.max}[node.op]
+    function: Any = {"ReduceProd": np.prod, "ReduceSum": np.sum, "ReduceMin": np.min, "ReduceMax": np.max}[node.op]
     picked = None if axes is None else tuple(integers(axes, node))
     keep = bool(node.attributes.get("keepdims", 1))
     return [np.asarray(function(values[0], axis=picked, keepdims=keep), dtype=values[0].dtype)]

@@ -95,9 +95,7 @@ def _reshape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     perm = integers(values[1], node)
     if sorted(perm) != list(range(len(values[0].shape))):
-        raise CannotRunError(
-            f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}"
-        )
+        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}")
     return [run.move(values[0], lambda array: np.transpose(array, perm))]
 
 
@@ -119,7 +117,7 @@ def _split(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     size, pieces = values[1].shape[axis], node.attributes["num_split"]
     if pieces <= 0 or size % pieces:
         raise CannotRunError(f"{node.label} cuts {size} into {pieces} equal parts")
-    return _pieces(run, values[1], [size // pieces] * pieces, axis)
+    return run.cut(values[1], lambda array: split_evenly(array, [size // pieces] * pieces, axis))
 
 
 @register(TENSORFLOW, "SplitV", "move")
@@ -128,14 +126,7 @@ def _split_v(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     sizes = integers(values[1], node)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = values[0].shape[axis] - sum(sizes) - 1
-    return _pieces(run, values[0], sizes, axis)
-
-
-def _pieces(run: Run, value: Any, sizes: list[int], axis: int) -> Sequence[Any]:
-    return [
-        run.move(value, lambda array, piece=piece: split_evenly(array, sizes, axis)[piece])
-        for piece in range(len(sizes))
-    ]
+    return run.cut(values[0], lambda array: split_evenly(array, sizes, axis))
 
 
 @register(TENSORFLOW, "Unpack", "move")
@@ -143,10 +134,7 @@ def _unpack(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     axis, count = node.attributes.get("axis", 0), node.attributes["num"]
     if values[0].shape[axis] != count:
         raise CannotRunError(f"{node.label} unpacks {count} of an axis of {values[0].shape[axis]}")
-    return [
-        run.move(values[0], lambda array, place=place: np.take(array, place, axis=axis))
-        for place in range(count)
-    ]
+    return run.cut(values[0], lambda array: list(np.moveaxis(array, axis, 0)))
 
 
 @register(TENSORFLOW, "Pack", "move", data=None)
@@ -186,8 +174,7 @@ def _slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def _strided_slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     begin, end, stride = (integers(value, node) for value in values[1:4])
     masks = {
-        name: node.attributes.get(f"{name}_mask", 0)
-        for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+        name: node.attributes.get(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     }
     index: list[Any] = []
     for bit, (start, stop, step) in enumerate(zip(begin, end, stride, strict=True)):
@@ -282,7 +269,7 @@ def _reduce(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
         raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
     if values[0].dtype.kind not in "iu":
         raise Refusal(f"{node.label} ({node.op}) computes a size in floating point")
-    function = {"Prod": np.prod, "Sum": np.sum, "Min": np.min, "Max": np.max}[node.op]
+    function: Any = {"Prod": np.prod, "Sum": np.sum, "Min": np.min, "Max": np.max}[node.op]
     axes = tuple(integers(values[1], node))
     keep = bool(node.attributes.get("keep_dims", False))
     return [np.asarray(function(values[0], axis=axes, keepdims=keep), dtype=values[0].dtype)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from detops.graph._read_off import Coefficients, parameters, read_off
 from detops.graph._schema import Parameters
 from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
 from detops.graph._view import Graph, Node, Shape
-
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Proof:
 def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
-    given, wanted = graph.info(box_predictions), graph.info(anchors)
-    shapes = [_shape_of(graph, tensor) for tensor in (box_predictions, anchors)]
-    if given.dtype is not None and given.dtype.kind != "f":
-        raise Refusal(f"{box_predictions} is of type {given.dtype.name}, not a float")
+    dtype = graph.info(box_predictions).dtype
+    if dtype is not None and dtype.kind != "f":
+        raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
+    shapes = _shape_of(graph, box_predictions), _shape_of(graph, anchors)
     largest = largest_integer(graph, nodes)
     failures: list[Refusal] = []
     for axis in possible_axes(*shapes):
@@ -153,10 +153,8 @@ def decode(
         first, last = boxes[..., place], boxes[..., place + 2]
         size = pool.binary(_forms.subtract, last, first)
         centre = pool.unary(lambda poly: _forms.multiply(poly, half), pool.binary(_forms.add, first, last))
-        shift = pool.unary(lambda poly, at=place: found.scaled(poly, at), rows[..., place])
-        growth = pool.unary(
-            lambda poly, at=place + 2: _forms.exp(found.bounded(found.scaled(poly, at))), rows[..., place + 2]
-        )
+        shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
+        growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
         centre = pool.binary(_forms.add, pool.binary(_forms.multiply, shift, size), centre)
         size = pool.binary(_forms.multiply, growth, size)
         size = pool.unary(lambda poly: _forms.multiply(poly, half), size)

@@ -33,13 +33,14 @@ class Coefficients:
         product = _forms.multiply(poly, _forms.constant_poly(self.scales[place]))
         return _forms.add(product, _forms.constant_poly(self.means[place]))
 
-    def bounded(self, poly: Poly) -> Poly:
-        """Bound tw or th."""
+    def grown(self, poly: Poly, place: int) -> Poly:
+        """Scale, shift and bound tw or th, and take the exponential."""
+        poly = self.scaled(poly, place)
         if self.lower is not None:
             poly = _forms.maximum(poly, _forms.constant_poly(self.lower))
         if self.upper is not None:
             poly = _forms.minimum(poly, _forms.constant_poly(self.upper))
-        return poly
+        return _forms.exp(poly)
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,7 @@ def _check_order(corners: list[Poly]) -> None:
                 depth=4,
             )
         axis = axes.pop()
-        key, value = max(
-            _exponentials(corner), key=lambda term: [atom[1] for atom in term[0] if atom[0] == "x"]
-        )
+        _, value = max(_exponentials(corner), key=lambda term: [atom[1] for atom in term[0] if atom[0] == "x"])
         order.append(axis + (2 if value > 0 else 0))
     if order != [0, 1, 2, 3] and sorted(order) == [0, 1, 2, 3]:
         names = ("x1", "y1", "x2", "y2")
@@ -199,9 +198,7 @@ def _exact(value: Fraction, what: str) -> float:
     with np.errstate(over="ignore"):
         single = float(np.float32(float(value)))
     if not np.isfinite(single) or Fraction(single) != value:
-        raise Refusal(
-            f"the {what}, {float(value)!r}, is no float32, and an attribute holds nothing finer", depth=6
-        )
+        raise Refusal(f"the {what}, {float(value)!r}, is no float32, and an attribute holds nothing finer", depth=6)
     return single
 
 

@@ -35,9 +35,7 @@ def plan(graph: Graph, proofs: Sequence[Proof]) -> Plan:
         gone.add(position)
         dead.add(position)
         pending += _makers(graph, node)
-    touched = {
-        name for position in gone for name in (*graph.nodes[position].inputs, *graph.nodes[position].outputs)
-    }
+    touched = {name for position in gone for name in (*graph.nodes[position].inputs, *graph.nodes[position].outputs)}
     kept = needed | graph.outputs | {proof.decoded_boxes for proof in proofs}
     unread = {
         name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,7 @@ def check_room(model: Any, proof: Proof, accepted: Sequence[Proof]) -> None:
         raise Refusal(f"the model is of opset {opset}; the node's function needs {MIN_OPSET} or later", depth=8)
     function, present = function_for(values, opset), _present(model, values.operator)
     others = [other.parameters for other in accepted if other.parameters.operator == values.operator]
-    if (present is not None and present != function) or any(
-        function_for(other, opset) != function for other in others
-    ):
+    if (present is not None and present != function) or any(function_for(other, opset) != function for other in others):
         raise Refusal(f"the model has another function {DOMAIN}::{values.operator} already", depth=8)
 
 
@@ -111,9 +109,7 @@ def function_for(values: Parameters, opset: int) -> Any:
         _decode_bbox_v2_inner(body)
     attributes = [*values.attributes(), *(["constants"] if opset < CAST_LIKE else [])]
     opsets = [onnx.helper.make_opsetid("", opset)]
-    return onnx.helper.make_function(
-        DOMAIN, values.operator, list(INPUTS), [OUTPUT], body.nodes, opsets, attributes
-    )
+    return onnx.helper.make_function(DOMAIN, values.operator, list(INPUTS), [OUTPUT], body.nodes, opsets, attributes)
 
 
 class _Body:
@@ -128,7 +124,7 @@ class _Body:
         op: str,
         inputs: Sequence[str],
         output: str,
-        refs: dict[str, tuple[str, int]] | None = None,
+        refs: Mapping[str, tuple[str, int]] | None = None,
         **attributes: Any,
     ) -> str:
         """Add a node with one output; `refs` maps an attribute to the function's attribute and its type."""
@@ -154,7 +150,8 @@ class _Body:
         """Cut a tensor along `axis` (None: the node's axis), in equal parts where no sizes are given."""
         import onnx
 
-        inputs, attributes = [tensor], {} if axis is None else {"axis": axis}
+        inputs = [tensor]
+        attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
         if sizes is not None and self.opset >= 13:
             inputs.append(self.integers(sizes, f"{outputs[0]}_sizes"))
         elif sizes is not None:
@@ -180,7 +177,9 @@ class _Body:
 
     def reshape(self, tensor: str, shape: str, output: str) -> str:
         """Reshape to dimensions that may be zero."""
-        return self.add("Reshape", [tensor, shape], output, **({"allowzero": 1} if self.opset >= 14 else {}))
+        if self.opset >= 14:
+            return self.add("Reshape", [tensor, shape], output, allowzero=1)
+        return self.add("Reshape", [tensor, shape], output)
 
     def parameters(self, names: Sequence[str]) -> None:
         """Make tensors of the node's attributes, in the dtype of box_predictions."""
@@ -225,9 +224,7 @@ def _corners(body: _Body, predictions: Sequence[str], anchors: Sequence[str]) ->
     body.add("Mul", ["new_size", "half"], "half_size")
     body.add("Mul", [shift, "size"], "offset")
     body.add("Add", ["offset", "centre"], "new_centre")
-    return body.add("Sub", ["new_centre", "half_size"], "low"), body.add(
-        "Add", ["new_centre", "half_size"], "high"
-    )
+    return body.add("Sub", ["new_centre", "half_size"], "low"), body.add("Add", ["new_centre", "half_size"], "high")
 
 
 def _decode_bbox(body: _Body) -> None:

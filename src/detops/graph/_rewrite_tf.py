@@ -161,9 +161,7 @@ class _Body:
 
     def join(self, name: str, parts: Sequence[str], axis: str, kind: Any = "$T") -> str:
         """Put tensors together."""
-        return self.add(
-            "ConcatV2", name, (*parts, axis), "output:0", T=kind, Tidx=INT32, N=("i", len(parts))
-        )
+        return self.add("ConcatV2", name, (*parts, axis), "output:0", T=kind, Tidx=INT32, N=("i", len(parts)))
 
     def shape_of(self, name: str, tensor: str) -> str:
         """Add the shape of a tensor of boxes."""
@@ -171,18 +169,14 @@ class _Body:
 
     def part(self, name: str, tensor: str, start: str, stop: str, step: str, **masks: Any) -> str:
         """Cut a piece out of a list."""
-        return self.add(
-            "StridedSlice", name, (tensor, start, stop, step), "output:0", T=INT32, Index=INT32, **masks
-        )
+        return self.add("StridedSlice", name, (tensor, start, stop, step), "output:0", T=INT32, Index=INT32, **masks)
 
     def reshape(self, name: str, tensor: str, shape: str, kind: Any = "$T") -> str:
         """Give a tensor another shape."""
         return self.add("Reshape", name, (tensor, shape), "output:0", T=kind, Tshape=INT32)
 
 
-def _corners(
-    body: _Body, parts: Sequence[str], predictions: Sequence[str], anchors: Sequence[str]
-) -> tuple[str, str]:
+def _corners(body: _Body, parts: Sequence[str], predictions: Sequence[str], anchors: Sequence[str]) -> tuple[str, str]:
     """Add the arithmetic, in tensorpack's order: bit-equal to the graph that it replaces there."""
     half, clip = parts[0], parts[1]
     shift, growth = predictions
@@ -192,9 +186,7 @@ def _corners(
     factor = body.compute("Exp", "factor", body.compute("Minimum", "bounded", growth, clip))
     half_size = body.compute("Mul", "half_size", body.compute("Mul", "new_size", factor, size), half)
     new_centre = body.compute("Add", "new_centre", body.compute("Mul", "offset", shift, size), centre)
-    return body.compute("Sub", "low", new_centre, half_size), body.compute(
-        "Add", "high", new_centre, half_size
-    )
+    return body.compute("Sub", "low", new_centre, half_size), body.compute("Add", "high", new_centre, half_size)
 
 
 def _decode_bbox(body: _Body) -> None:

@@ -22,10 +22,7 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
 
     node_version = proof.nodes[0].version
     kind = onnx.helper.np_dtype_to_tensor_dtype(proof.dtype)
-    inputs = [
-        onnx.helper.make_tensor_value_info(name, kind, None)
-        for name in (proof.box_predictions, proof.anchors)
-    ]
+    inputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in (proof.box_predictions, proof.anchors)]
     outputs = [onnx.helper.make_tensor_value_info(proof.decoded_boxes, kind, None)]
     made = {output for node in proof.nodes for output in node.outputs} | {
         proof.box_predictions,
@@ -39,9 +36,7 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
             initializers.append(onnx.numpy_helper.from_array(np.asarray(value), node.outputs[0]))
         else:
             nodes.append(node.raw)
-    for name in dict.fromkeys(
-        name for node in proof.nodes for name in node.inputs if name and name not in made
-    ):
+    for name in dict.fromkeys(name for node in proof.nodes for name in node.inputs if name and name not in made):
         value = graph.constant(name)
         if value is not None:
             initializers.append(onnx.numpy_helper.from_array(value, name))
@@ -62,16 +57,14 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
 def runner(model: Any, proof: Proof) -> Callable[[Array, Array], Array]:
     import onnx.reference
 
-    run: Callable[[Any, dict[str, Array]], Any]
+    run: Any
     try:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        run = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        ).run
+        run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run
     except Exception:  # not installed, or a type or version that it doesn't run
         run = onnx.reference.ReferenceEvaluator(model).run
     return lambda left, right: np.asarray(run(None, {proof.box_predictions: left, proof.anchors: right})[0])

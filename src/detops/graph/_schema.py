@@ -23,18 +23,22 @@ attribute       type    default          meaning
 ``lower_clip``  float   -inf             DecodeBboxV2 only: lower bound of tw and th.
 ==============  ======  ===============  =============================================================================
 
-DecodeBbox wants one shape for both inputs. DecodeBboxV2 also takes K times as many predictions as anchors along the last
-axis (axis -1): (..., 4 * K) against (..., 4), where every four predictions share their anchor.
+DecodeBbox wants one shape for both inputs. DecodeBboxV2 also takes K times as many predictions as anchors along the
+last axis (axis -1): (..., 4 * K) against (..., 4), where every four predictions share their anchor.
 
-The writers put every attribute on the node. ``constants`` (and ``axis_value`` in a GraphDef) repeat the numbers above as
-tensors, in the order 0.5, decode_clip, lower_clip, scales, means with infinities for no bound: the function body that stock
-runtimes run has no other way to turn an attribute into a tensor. A kernel ignores them.
+The writers put every attribute on the node. Models below opset 15, and GraphDefs, also get ``constants`` (and
+``axis_value`` in a GraphDef), which repeat the numbers above as a tensor, in the order 0.5, decode_clip, lower_clip,
+scales, means, with infinities for no bound: the function body that stock runtimes run has no other way to turn an
+attribute into a tensor. A kernel ignores them.
+
+A kernel may refuse inputs of unequal shape; the functions broadcast them, as most graphs that they replace do.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 DOMAIN = "detops"
 VERSION = 1
@@ -74,7 +78,7 @@ class Parameters:
         """The lower bound of tw and th as a number; minus infinity for none."""
         return -math.inf if self.lower_clip is None else self.lower_clip
 
-    def attributes(self) -> dict[str, float | int | list[float]]:
+    def attributes(self) -> dict[str, Any]:
         """Return the node's attributes."""
         if self.operator == DECODE_BBOX:
             return {"decode_clip": self.upper_bound, "axis": self.axis}

@@ -64,13 +64,7 @@ def _varies(graph: Graph, tensor: str) -> bool:
 def _may_be_anchors(graph: Graph, tensor: str) -> bool:
     """Tell whether a constant is a table of boxes rather than a parameter."""
     value = graph.constant(tensor)
-    return (
-        value is not None
-        and value.ndim >= 2
-        and 4 in value.shape
-        and value.size >= 8
-        and value.dtype.kind == "f"
-    )
+    return value is not None and value.ndim >= 2 and 4 in value.shape and value.size >= 8 and value.dtype.kind == "f"
 
 
 def _data_inputs(graph: Graph, tensor: str) -> tuple[str, ...] | None:
@@ -85,9 +79,7 @@ def _data_inputs(graph: Graph, tensor: str) -> tuple[str, ...] | None:
     if any(name not in data and name and _feeds(graph, name) for name in node.inputs):
         return None  # an index or a size that other data decides
     sources = tuple(name for name in data if _feeds(graph, name))
-    if (
-        node.op in BOUNDED and len(sources) > 1
-    ):  # a bound that isn't constant: follow the boxes, not the bound
+    if node.op in BOUNDED and len(sources) > 1:  # a bound that isn't constant: follow the boxes, not the bound
         sources = tuple(name for name in sources if graph.info(name).shape != ())[:1] or sources[:1]
     return sources
 

@@ -178,10 +178,8 @@ def tensor_value(tensor: Any) -> NDArray[Any] | None:
         values = np.frombuffer(tensor.tensor_content, dtype.newbyteorder("<")).astype(dtype)
     else:
         listed = list(getattr(tensor, _VALUE_FIELDS.get(DATA_TYPES[tensor.dtype], "int_val")))
-        if dtype == np.float16:
-            values = np.array(listed, np.uint16).view(np.float16)
-        else:
-            values = np.array(listed, dtype)
+        half = dtype == np.float16  # kept as bits
+        values = np.array(listed, np.uint16).view(np.float16) if half else np.array(listed, dtype)
         if len(values) > count:
             return None
         if len(values) < count:  # the last value fills the rest, and none at all means zeros

@@ -11,7 +11,8 @@ from typing import Any
 
 PACKAGE = "tensorflow"
 
-# message: "name number type", with * for repeated, = for a packed repeated one, | for a member of the oneof
+# message: "name number type|...", the type after * where repeated, = where repeated and packed, ? where a member of the
+# oneof, { where a map from strings, # where a map from uint32
 _MESSAGES: dict[str, str] = {
     "TensorShapeProto": "dim 2 *Dim|unknown_rank 3 bool",
     "Dim": "size 1 int64|name 2 string",
@@ -45,18 +46,18 @@ _MESSAGES: dict[str, str] = {
     "|node_def 3 *NodeDef|ret 4 {string|control_ret 6 {string",
     "GradientDef": "function_name 1 string|gradient_func 2 string",
     "RegisteredGradient": "gradient_func 1 string|registered_op_type 2 string",
-    "FunctionDefLibrary": "function 1 *FunctionDef|gradient 2 *GradientDef"
-    "|registered_gradients 3 *RegisteredGradient",
+    "FunctionDefLibrary": "function 1 *FunctionDef|gradient 2 *GradientDef|registered_gradients 3 *RegisteredGradient",
     "VersionDef": "producer 1 int32|min_consumer 2 int32|bad_consumers 3 =int32",
     "GraphDef": "node 1 *NodeDef|versions 4 VersionDef|version 3 int32|library 2 FunctionDefLibrary",
     "MetaGraphDef": "graph_def 2 GraphDef",
     "SavedModel": "saved_model_schema_version 1 int64|meta_graphs 2 *MetaGraphDef",
 }
 
-DATA_TYPES = (
+_DATA_TYPES = (
     "INVALID FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL QINT8 QUINT8 QINT32 BFLOAT16 QINT16 "
     "QUINT16 UINT16 COMPLEX128 HALF RESOURCE VARIANT UINT32 UINT64 FLOAT8_E5M2 FLOAT8_E4M3FN"
-).split()
+)
+DATA_TYPES = tuple(_DATA_TYPES.split())
 
 
 @cache
@@ -69,18 +70,19 @@ def messages() -> dict[str, Any]:
     types = file.enum_type.add(name="DataType")
     for number, name in enumerate(DATA_TYPES):
         types.value.add(name=f"DT_{name}", number=number)
-        types.value.add(name=f"DT_{name}_REF", number=number + 100) if number else None
+        if number:
+            types.value.add(name=f"DT_{name}_REF", number=number + 100)
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
         if "?" in fields:
             message.oneof_decl.add(name="value")
         for declaration in fields.split("|"):
-            name, number, kind = declaration.split()
+            field_name, field_number, kind = declaration.split()
             marker, kind = (kind[0], kind[1:]) if kind[0] in "*=?{#" else ("", kind)
-            field = message.field.add(name=name, number=int(number), label=field_type.LABEL_OPTIONAL)
+            field = message.field.add(name=field_name, number=int(field_number), label=field_type.LABEL_OPTIONAL)
             if marker in ("{", "#"):
-                kind = _add_map_entry(message, name, "string" if marker == "{" else "uint32", kind)
-            if marker in ("*", "=", "{", "#") and marker:
+                kind = _add_map_entry(message, field_name, "string" if marker == "{" else "uint32", kind)
+            if marker in ("*", "=", "{", "#"):
                 field.label = field_type.LABEL_REPEATED
             if marker == "?":
                 field.oneof_index = 0
@@ -88,8 +90,7 @@ def messages() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
-        for name in _MESSAGES
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES
     }
 
 

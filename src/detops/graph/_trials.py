@@ -20,7 +20,8 @@ Sizes = tuple[int, ...]
 class Trial:
     """One size to run at; the first of every rank is `leading`.
 
-    Where `required` is off, a subgraph that cannot run there is fine too; where the inputs are `unequal`, it must not run.
+    Where `required` is off, a subgraph that cannot run there is fine too; where the inputs are `unequal`, it must
+    not run.
     """
 
     predictions: Sizes
@@ -35,8 +36,7 @@ def possible_axes(predictions: Shape | None, anchors: Shape | None) -> list[int]
     """List the axes that may hold the coordinates: the last as -1, the others counted from the front."""
     if predictions is not None and anchors is not None and len(predictions) != len(anchors):
         raise Refusal(
-            f"box_predictions has rank {len(predictions)} and anchors rank {len(anchors)}; "
-            "DecodeBbox wants one shape",
+            f"box_predictions has rank {len(predictions)} and anchors rank {len(anchors)}; DecodeBbox wants one shape",
             depth=1,
         )
     if predictions is None or anchors is None:

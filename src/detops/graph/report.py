@@ -111,8 +111,6 @@ def _clip(finding: Finding) -> str:
 def _scales(finding: Finding) -> str:
     if finding.operator is None:
         return ""
-    scales = (
-        "/ " + ", ".join(f"{scale:.6g}" for scale in finding.scales) if set(finding.scales) != {1.0} else ""
-    )
+    scales = "/ " + ", ".join(f"{scale:.6g}" for scale in finding.scales) if set(finding.scales) != {1.0} else ""
     means = "+ " + ", ".join(f"{mean:.6g}" for mean in finding.means) if any(finding.means) else ""
     return "\n".join(part for part in (scales, means) if part)
