@@ -1,6 +1,9 @@
 """Broken and hostile files: a clear error or an answer, never a hang and never another kind of exception."""
 
+import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +221,9 @@ def test_float_bits_that_are_no_number() -> None:
         clip = np.frombuffer(struct.pack("<I", bits), np.float32).reshape(())
         _, findings = fuse_decode_bbox(decode_model({}, {"clip": clip}))
         assert [finding.fused for finding in findings] == [bits == 0x7F800000]  # min(t, inf) is t
+
+
+def test_importing_needs_no_onnx() -> None:
+    code = "import sys, detops.graph, detops.graph.cli, detops.graph.report; sys.exit('onnx' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from detops.graph import _forms
 from detops.graph._finding import Refusal
-from detops.graph._forms import Pool, Poly
+from detops.graph._forms import Poly, Pool
 
 X, Y, Z = ((((("x", slot),), Fraction(1)),) for slot in range(3))
 

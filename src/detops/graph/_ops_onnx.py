@@ -142,6 +142,8 @@ def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def _squeeze(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     axes = _argument(node, values, 1, "axes", 13)
     picked = None if axes is None else tuple(integers(axes, node))
+    if picked == ():
+        raise Refusal(f"{node.label} has an empty list of axes, which runtimes read in two ways")
     return [run.move(values[0], lambda array: np.squeeze(array, picked))]
 
 
