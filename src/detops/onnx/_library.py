@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from detops import _registry
-from detops.roi_align import MODES
 from detops.onnx._table import OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
+from detops.roi_align import MODES
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)
