@@ -12,8 +12,7 @@ if not cython.compiled:
 def floor_split(x: real) -> tuple[cython.Py_ssize_t, real]:
     """Floor of x and what is above it. x must be finite and within the range of an index: check before."""
     low: cython.Py_ssize_t = int(x)
-    if typed(low, x) > x:
-        low -= 1
+    low -= 1 if typed(low, x) > x else 0
     return low, x - typed(low, x)
 
 
