@@ -27,7 +27,7 @@ INTEGERS = tuple(name for name in ELEMENTS if name not in FLOATS)
 WINDOWS = sys.platform == "win32"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 VECTOR = {
-    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
+    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c"],
     "avx512": ["/arch:AVX512"]
     if WINDOWS
     else [

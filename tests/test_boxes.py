@@ -39,15 +39,20 @@ Z = np.zeros((3, 4))
             ValueError,
             "{}: expected shape (..., 4) or (..., 4 * num_classes), got (3, 5)",
         ),
-        ((np.zeros((3, 8)),) * 2, {}, ValueError, "anchors: expected shape (3, 4), got (3, 8)"),
+        (
+            (np.zeros((3, 8)), np.zeros((3, 8))),
+            {},
+            ValueError,
+            "anchors: expected shape (3, 4), got (3, 8)",
+        ),
         ((Z, Z), {"axis": 0}, ValueError, "{}: expected shape with 4 coordinates on axis 0, got (3, 4)"),
         ((Z, Z[:2]), {}, ValueError, "anchors: expected shape (3, 4), got (2, 4)"),
         ((Z, Z), {"axis": 2}, ValueError, "axis: expected an axis from -2 to 1, got 2"),
         (
-            (np.zeros((4, 8, 4)),) * 2,
+            (np.zeros((4, 3, 4)),) * 2,
             {"axis": 1},
             ValueError,
-            "{}: expected shape with 4 coordinates on axis 1, got (4, 8, 4)",
+            "{}: expected shape with 4 coordinates on axis 1, got (4, 3, 4)",
         ),
         (
             (Z, Z),

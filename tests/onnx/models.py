@@ -24,7 +24,9 @@ def model(
     opset: int | None = None,
 ) -> onnx.ModelProto:
     """Return a model whose one node takes these inputs; `named` leaves all dimensions open."""
-    names = [declared.name if array is not None else "" for declared, array in zip(operator.inputs, inputs, strict=False)]
+    names = [
+        declared.name if array is not None else "" for declared, array in zip(operator.inputs, inputs, strict=False)
+    ]
     values = [
         helper.make_tensor_value_info(
             name,
@@ -60,9 +62,7 @@ def model(
 
 def feeds(operator: Operator, inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
     """Return the inputs of such a model by name."""
-    return {
-        declared.name: array for declared, array in zip(operator.inputs, inputs, strict=False) if array is not None
-    }
+    return {declared.name: array for declared, array in zip(operator.inputs, inputs, strict=False) if array is not None}
 
 
 def run_reference(proto: onnx.ModelProto, given: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -45,7 +45,9 @@ def test_engines_agree(operator: Operator, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"])
-@pytest.mark.parametrize("operator", [each for each in NATIVE if each.family == "cumulative"], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "operator", [each for each in NATIVE if each.family == "cumulative"], ids=lambda each: each.name
+)
 def test_cumulative_takes_all_numbers(operator: Operator, dtype: str) -> None:
     x = np.array([[3, 1, 1], [0, 2, 1]]).astype(dtype)
     wanted = getattr(detops, operator.name)(x, 1)
@@ -85,7 +87,12 @@ def test_onnx_maximum_is_of_corners() -> None:
 def test_decode_bbox_is_the_public_function() -> None:
     rng = np.random.default_rng(0)
     t, anchors = rng.random((5, 8), np.float32), rng.random((5, 4), np.float32)
-    attributes = {"decode_clip": 0.5, "lower_clip": 0.25, "scales": [10.0, 10.0, 5.0, 5.0], "means": [0.0, 0.5, 0.0, 0.0]}
+    attributes = {
+        "decode_clip": 0.5,
+        "lower_clip": 0.25,
+        "scales": [10.0, 10.0, 5.0, 5.0],
+        "means": [0.0, 0.5, 0.0, 0.0],
+    }
     wanted = detops.decode_bbox(
         t, anchors, decode_clip=0.5, lower_clip=0.25, scales=(10, 10, 5, 5), means=(0, 0.5, 0, 0)
     )

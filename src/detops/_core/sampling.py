@@ -36,10 +36,6 @@ def blend(a: real, b: real, c: real, d: real, weight_a: real, weight_b: real, we
     return weight_a * a + weight_b * b + weight_c * c + weight_d * d
 
 
-# Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
-# the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection.
-
-
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -60,6 +56,10 @@ def bilinear_taps(
     if low >= length - 1:
         return True, length - 1, length - 1, zero
     return True, low, low + 1, fraction
+
+
+# Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
+# the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection.
 
 
 @cython.cfunc

@@ -23,16 +23,15 @@ cdef struct Block:
 
 
 cdef inline Py_ssize_t first_coordinate(Py_ssize_t box, Py_ssize_t inner) noexcept nogil:
-    """Where the first coordinate of a box stands."""
     return box // inner * 4 * inner + box % inner
 
 
 cdef inline void load_planes(
-    const real* source, Py_ssize_t plane, Py_ssize_t count, real (*target)[BLOCK]
+    const real* source, Py_ssize_t inner, Py_ssize_t count, real (*target)[BLOCK]
 ) noexcept nogil:
     cdef Py_ssize_t side
     for side in range(4):
-        memcpy(target[side], source + side * plane, count * sizeof(real))
+        memcpy(target[side], source + side * inner, count * sizeof(real))
 
 
 cdef inline void load_boxes(const real* source, Py_ssize_t count, real (*target)[BLOCK]) noexcept nogil:
@@ -45,10 +44,11 @@ cdef inline void load_boxes(const real* source, Py_ssize_t count, real (*target)
 
 
 cdef inline void load(const Boxes* boxes, Py_ssize_t first, Py_ssize_t end, Block* block) noexcept nogil:
-    """Up to BLOCK boxes of a group from the first on, each with its anchor."""
+    """Up to BLOCK boxes from the first on, each with its anchor."""
     cdef Py_ssize_t j, side, start
     block.count = min(end - first, <Py_ssize_t> BLOCK)
     if boxes.inner > 1:
+        # A block stays within its group, so that each coordinate is one run of memory.
         block.count = min(block.count, boxes.inner - first % boxes.inner)
         start = first_coordinate(first, boxes.inner)
         load_planes(boxes.subject + start, boxes.inner, block.count, block.subject)
@@ -67,10 +67,10 @@ cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block)
     """What became of the subject, to where the boxes belong."""
     cdef real[4 * BLOCK] rows
     cdef Py_ssize_t j, side
-    cdef Py_ssize_t start = first_coordinate(first, boxes.inner)
     if boxes.inner > 1:
         for side in range(4):
-            memcpy(boxes.out + start + side * boxes.inner, block.subject[side], block.count * sizeof(real))
+            memcpy(boxes.out + first_coordinate(first, boxes.inner) + side * boxes.inner, block.subject[side],
+                   block.count * sizeof(real))
         return
     for j in range(block.count):
         rows[4 * j] = block.subject[0][j]

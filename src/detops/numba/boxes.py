@@ -9,21 +9,21 @@ from detops._numba.spread import jit
 @jit
 def _layout(shape, anchors, axis):
     """Return how many boxes in a row share an anchor, and how many have their first coordinates side by side."""
-    last = len(shape) - 1
-    position = axis + last + 1 if axis < 0 else axis
-    if position < 0 or position > last:
+    ndim = len(shape)
+    position = axis + ndim if axis < 0 else axis
+    if position < 0 or position >= ndim:
         raise ValueError("axis: expected an axis of the boxes")
-    fits = len(shape) == len(anchors) and anchors[position] == 4
+    fits = len(anchors) == ndim
     inner = 1
-    for i in range(last + 1):
-        if i != position:
-            fits = fits and shape[i] == anchors[i]
+    for i in range(ndim):
+        if fits and i != position and shape[i] != anchors[i]:
+            fits = False
         if i > position:
             inner *= shape[i]
-    many = position == last and shape[position] % 4 == 0
-    if not fits or not (many or shape[position] == 4):
-        raise ValueError("anchors: expected the shape of the boxes, with 4 coordinates along the axis")
-    return max(shape[position] // 4, 1), max(inner, 1)
+    classes = shape[position] // 4
+    if not fits or anchors[position] != 4 or shape[position] % 4 != 0 or (classes != 1 and position != ndim - 1):
+        raise ValueError("anchors: expected the shape of the boxes, with 4 coordinates, or (num_boxes, 4)")
+    return max(classes, 1), max(inner, 1)
 
 
 @jit
@@ -34,34 +34,23 @@ def _numbers(four, like):
 
 
 @jit
-def _groups(array, dtype, inner):
+def _by_group(array, dtype, inner):
     """Coordinates as (groups, 4, inner)."""
     return np.ascontiguousarray(array).astype(dtype).reshape((array.size // (4 * inner), 4, inner))
 
 
 @jit
-def _bound(clip, none, like):
-    """A bound of the type of an array's elements; `none` where there is no bound."""
-    return like.dtype.type(none if clip is None else clip)
-
-
-@jit
 def decode_bbox(
-    box_predictions,
-    anchors,
-    decode_clip=None,
-    scales=(1, 1, 1, 1),
-    means=(0, 0, 0, 0),
-    axis=-1,
-    lower_clip=None,
+    box_predictions, anchors, decode_clip=None, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1, lower_clip=None
 ):
     """``detops.decode_bbox`` for compiled code."""
     classes, inner = _layout(box_predictions.shape, anchors.shape, axis)
     out = np.empty(box_predictions.shape, box_predictions.dtype)
-    clips = _bound(lower_clip, -np.inf, out), _bound(decode_clip, np.inf, out)
+    lower = out.dtype.type(-np.inf if lower_clip is None else lower_clip)
+    upper = out.dtype.type(np.inf if decode_clip is None else decode_clip)
+    t, a = _by_group(box_predictions, out.dtype, inner), _by_group(anchors, out.dtype, inner)
     numbers = _numbers(scales, out), _numbers(means, out)
-    t, a = _groups(box_predictions, out.dtype, inner), _groups(anchors, out.dtype, inner)
-    decode_loop(0, out.size // 4, t, a, *clips, *numbers, classes, out.reshape(t.shape))
+    decode_loop(0, out.size // 4, t, a, lower, upper, *numbers, classes, out.reshape(t.shape))
     return out
 
 
@@ -70,7 +59,7 @@ def encode_bbox(boxes, anchors, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1
     """``detops.encode_bbox`` for compiled code."""
     classes, inner = _layout(boxes.shape, anchors.shape, axis)
     out = np.empty(boxes.shape, boxes.dtype)
+    b, a = _by_group(boxes, out.dtype, inner), _by_group(anchors, out.dtype, inner)
     numbers = _numbers(scales, out), _numbers(means, out)
-    b, a = _groups(boxes, out.dtype, inner), _groups(anchors, out.dtype, inner)
     encode_loop(0, out.size // 4, b, a, *numbers, classes, out.reshape(b.shape))
     return out

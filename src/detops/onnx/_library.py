@@ -13,8 +13,8 @@ import numpy as np
 
 from detops import _registry
 from detops.grid_sample import _BORDERS, _TAPS
-from detops.roi_align import MODES
 from detops.onnx._table import OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
+from detops.roi_align import MODES
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)
