@@ -48,6 +48,7 @@ BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+    "scatter_nd": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
 }
 
 # A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction anywhere.

@@ -6,6 +6,7 @@ from detops._threads import get_num_threads, set_num_threads
 from detops._version import __version__
 from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
+from detops.scatter_nd import scatter_nd
 
 __all__ = [
     "__version__",
@@ -14,6 +15,7 @@ __all__ = [
     "decode_bbox",
     "encode_bbox",
     "get_num_threads",
+    "scatter_nd",
     "set_num_threads",
     "show_config",
     "use_backend",

@@ -15,6 +15,8 @@ KERNELS = {
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
     "encode_bbox": "boxes",
+    "scatter_check": "scatter_nd",
+    "scatter_nd": "scatter_nd",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -23,6 +25,7 @@ OPERATORS = {
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
     "encode_bbox": ("encode_bbox",),
+    "scatter_nd": ("scatter_check", "scatter_nd"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

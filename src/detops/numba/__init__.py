@@ -9,8 +9,10 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.sampling import bilinear_weights, blend, floor_split
+from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
+from detops.numba.scatter_nd import scatter_nd
 
 _jit.register()
 
@@ -24,7 +26,11 @@ __all__ = [
     "encode_bbox",
     "encode_span",
     "floor_split",
+    "in_range",
+    "next_offset",
+    "reduced",
     "rescale",
+    "scatter_nd",
     "takes_over_max",
     "takes_over_min",
     "unscale",
