@@ -29,8 +29,8 @@ def scatter_nd(data, indices, updates, reduction="none"):
     if depth > data.ndim:
         raise ValueError("indices: expected a last axis of at most the number of data's axes")
     tuples, slots, row = 1, 1, 1
-    for length in indices.shape[: indices.ndim - 1]:
-        tuples *= length
+    for axis in range(indices.ndim - 1):
+        tuples *= indices.shape[axis]
     lengths = np.empty(depth, np.int64)
     for axis in range(data.ndim):
         if axis < depth:
