@@ -1,4 +1,4 @@
-"""Box decoding and encoding over (boxes, 4) in memory, or over four planes of coordinates."""
+"""Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4)."""
 
 from libc.string cimport memcpy
 
@@ -22,12 +22,16 @@ cdef struct Block:
     Py_ssize_t count
 
 
+cdef inline Py_ssize_t first_coordinate(Py_ssize_t box, Py_ssize_t inner) noexcept nogil:
+    return box // inner * 4 * inner + box % inner
+
+
 cdef inline void load_planes(
-    const real* source, Py_ssize_t plane, Py_ssize_t count, real (*target)[BLOCK]
+    const real* source, Py_ssize_t inner, Py_ssize_t count, real (*target)[BLOCK]
 ) noexcept nogil:
     cdef Py_ssize_t side
     for side in range(4):
-        memcpy(target[side], source + side * plane, count * sizeof(real))
+        memcpy(target[side], source + side * inner, count * sizeof(real))
 
 
 cdef inline void load_boxes(const real* source, Py_ssize_t count, real (*target)[BLOCK]) noexcept nogil:
@@ -41,11 +45,14 @@ cdef inline void load_boxes(const real* source, Py_ssize_t count, real (*target)
 
 cdef inline void load(const Boxes* boxes, Py_ssize_t first, Py_ssize_t end, Block* block) noexcept nogil:
     """Up to BLOCK boxes from the first on, each with its anchor."""
-    cdef Py_ssize_t j, side
+    cdef Py_ssize_t j, side, start
     block.count = min(end - first, <Py_ssize_t> BLOCK)
-    if boxes.planes:
-        load_planes(boxes.subject + first, boxes.count, block.count, block.subject)
-        load_planes(boxes.anchors + first, boxes.count, block.count, block.anchors)
+    if boxes.inner > 1:
+        # A block stays within its group, so that each coordinate is one run of memory.
+        block.count = min(block.count, boxes.inner - first % boxes.inner)
+        start = first_coordinate(first, boxes.inner)
+        load_planes(boxes.subject + start, boxes.inner, block.count, block.subject)
+        load_planes(boxes.anchors + start, boxes.inner, block.count, block.anchors)
         return
     load_boxes(boxes.subject + 4 * first, block.count, block.subject)
     if boxes.classes == 1:
@@ -60,9 +67,10 @@ cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block)
     """What became of the subject, to where the boxes belong."""
     cdef real[4 * BLOCK] rows
     cdef Py_ssize_t j, side
-    if boxes.planes:
+    if boxes.inner > 1:
         for side in range(4):
-            memcpy(boxes.out + side * boxes.count + first, block.subject[side], block.count * sizeof(real))
+            memcpy(boxes.out + first_coordinate(first, boxes.inner) + side * boxes.inner, block.subject[side],
+                   block.count * sizeof(real))
         return
     for j in range(block.count):
         rows[4 * j] = block.subject[0][j]
@@ -78,14 +86,14 @@ cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block)
 cdef inline void decode_side(const Boxes* boxes, int side, Block* block) noexcept nogil:
     cdef real scale = <real> boxes.scales[side], mean = <real> boxes.means[side]
     cdef real size_scale = <real> boxes.scales[2 + side], size_mean = <real> boxes.means[2 + side]
-    cdef real clip = <real> boxes.decode_clip
+    cdef real lower = <real> boxes.lower_clip, upper = <real> boxes.decode_clip
     cdef real shift, growth
     cdef Py_ssize_t j
     for j in range(block.count):
         shift = unscale(block.subject[side][j], scale, mean)
         growth = unscale(block.subject[2 + side][j], size_scale, size_mean)
         block.subject[side][j], block.subject[2 + side][j] = decode_span(
-            shift, growth, block.anchors[side][j], block.anchors[2 + side][j], clip)
+            shift, growth, block.anchors[side][j], block.anchors[2 + side][j], lower, upper)
 
 
 cdef inline void encode_side(const Boxes* boxes, int side, Block* block) noexcept nogil:
@@ -136,24 +144,25 @@ cdef api int encode_bbox_operator(const void* arguments, const Team* team) noexc
     return team.spread(team, encode_loop, arguments, (<const Boxes*> arguments).count, 8192)
 
 
-cdef int _execute(operator_t operator, subject, anchors, double decode_clip, scales, means, Py_ssize_t classes,
-                  bint planes, out) except -1:
+cdef int _execute(operator_t operator, subject, anchors, double lower_clip, double decode_clip, scales, means,
+                  Py_ssize_t classes, Py_ssize_t inner, out) except -1:
     cdef Boxes boxes
     boxes.subject = <const real*> data(subject)
     boxes.anchors = <const real*> data(anchors)
     boxes.out = <real*> mutable(out)
     boxes.count = out.size // 4
     boxes.classes = classes
-    boxes.planes = planes
+    boxes.inner = inner
     boxes.scales = scales
     boxes.means = means
+    boxes.lower_clip = lower_clip
     boxes.decode_clip = decode_clip
     return execute(operator, &boxes)
 
 
-def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):
-    _execute(decode_bbox_operator, box_predictions, anchors, decode_clip, scales, means, classes, planes, out)
+def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means, classes, inner, out):
+    _execute(decode_bbox_operator, box_predictions, anchors, lower_clip, decode_clip, scales, means, classes, inner, out)
 
 
-def encode_bbox(boxes, anchors, scales, means, classes, planes, out):
-    _execute(encode_bbox_operator, boxes, anchors, 0.0, scales, means, classes, planes, out)
+def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
+    _execute(encode_bbox_operator, boxes, anchors, 0.0, 0.0, scales, means, classes, inner, out)
