@@ -24,6 +24,8 @@ KERNELS = {
     "roi_align": "roi_align",
     "roi_align_points": "roi_align",
     "grid_sample": "grid_sample",
+    "scatter_check": "scatter_nd",
+    "scatter_nd": "scatter_nd",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -39,6 +41,7 @@ OPERATORS = {
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
     "grid_sample": ("grid_sample",),
+    "scatter_nd": ("scatter_check", "scatter_nd"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

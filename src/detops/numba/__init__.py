@@ -11,10 +11,12 @@ from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
+from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
+from detops.numba.scatter_nd import scatter_nd
 
 _jit.register()
 
@@ -33,17 +35,21 @@ __all__ = [
     "encode_span",
     "floor_split",
     "grid_points",
+    "in_range",
     "is_finite",
     "larger",
     "largest_part",
+    "next_offset",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "reduced",
     "rescale",
     "roi_align",
     "roi_grid",
     "roi_side",
     "sample_position",
+    "scatter_nd",
     "takes_over_max",
     "takes_over_min",
     "unscale",
