@@ -86,7 +86,9 @@ def sample_position(
 @cython.exceptval(check=False)
 def larger(best: real, candidate: real) -> real:
     """Maximum that carries a NaN."""
-    return candidate if candidate > best or candidate != candidate else best
+    # Two choices without "or", which would be a branch that keeps compilers from using vectors.
+    higher: real = candidate if candidate > best else best
+    return higher if candidate == candidate else candidate
 
 
 @cython.cfunc
