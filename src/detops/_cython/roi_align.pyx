@@ -37,7 +37,7 @@ cdef struct Plan:
 
 cdef bint sides_of(const Rois* rois, Py_ssize_t roi, Side* y, Side* x) noexcept nogil:
     """Place a roi on the map; false where that is no finite place."""
-    cdef const real* box = rois.rois + roi * rois.roi_columns + rois.roi_columns - 4
+    cdef const real* box = box_of(rois, roi)
     y.start, y.length = roi_side(box[1], box[3], <real> rois.spatial_scale, rois.aligned)
     x.start, x.length = roi_side(box[0], box[2], <real> rois.spatial_scale, rois.aligned)
     y.bins, x.bins = rois.out_height, rois.out_width
@@ -307,30 +307,19 @@ cdef api int roi_align_points_operator(const void* arguments, const Team* team) 
     return team.spread(team, points_loop, arguments, (<const Rois*> arguments).num_rois, 4096)
 
 
-cdef void _describe(Rois* arguments, rois, output_size, double spatial_scale, Py_ssize_t sampling_ratio,
-                    bint aligned) except *:
-    arguments.rois = <const real*> data(rois)
-    arguments.num_rois, arguments.roi_columns = rois.shape
-    arguments.out_height, arguments.out_width = output_size
-    arguments.spatial_scale = spatial_scale
-    arguments.sampling_ratio = sampling_ratio
-    arguments.aligned = aligned
-
-
-def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, points):
+def roi_align_points(rois, output_size, spatial_scale, Py_ssize_t sampling_ratio, bint aligned, points):
     cdef Rois arguments
-    _describe(&arguments, rois, output_size, spatial_scale, sampling_ratio, aligned)
+    describe_rois(&arguments, rois, output_size, spatial_scale)
+    arguments.sampling_ratio, arguments.aligned = sampling_ratio, aligned
     arguments.points = <long long*> mutable(points)
     execute(roi_align_points_operator, &arguments)
 
 
-def roi_align(features, rois, batch_indices, output_size, spatial_scale, sampling_ratio, aligned, int mode, out):
+def roi_align(features, rois, batch_indices, output_size, spatial_scale, Py_ssize_t sampling_ratio, bint aligned,
+              int mode, out):
     cdef Rois arguments
-    _describe(&arguments, rois, output_size, spatial_scale, sampling_ratio, aligned)
-    arguments.features = <const real*> data(features)
-    arguments.batch, arguments.channels, arguments.height, arguments.width = features.shape
-    arguments.images = <const long long*> data(batch_indices)
-    arguments.out = <real*> mutable(out)
-    arguments.mode = mode
+    describe_rois(&arguments, rois, output_size, spatial_scale)
+    describe_maps(&arguments, features, batch_indices, out)
+    arguments.sampling_ratio, arguments.aligned, arguments.mode = sampling_ratio, aligned, mode
     if out.size > 0:
         execute(roi_align_operator, &arguments)

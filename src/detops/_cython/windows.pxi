@@ -79,6 +79,11 @@ cdef struct Pooling:
     Py_ssize_t blocks
 
 
+cdef inline const real* box_of(const Rois* rois, Py_ssize_t roi) noexcept nogil:
+    """x1, y1, x2, y2 of a roi."""
+    return rois.rois + roi * rois.roi_columns + rois.roi_columns - 4
+
+
 cdef inline Py_ssize_t area(const Window* window) noexcept nogil:
     return max(window.bottom - window.top, 0) * max(window.right - window.left, 0)
 
@@ -249,3 +254,17 @@ cdef int pool_rois(Pooling* pooling, const Team* team) noexcept nogil:
     free(place)
     free(pooling.order)
     return failed
+
+
+cdef void describe_rois(Rois* arguments, rois, output_size, double spatial_scale) except *:
+    arguments.rois = <const real*> data(rois)
+    arguments.num_rois, arguments.roi_columns = rois.shape
+    arguments.out_height, arguments.out_width = output_size
+    arguments.spatial_scale = spatial_scale
+
+
+cdef void describe_maps(Rois* arguments, features, batch_indices, out) except *:
+    arguments.features = <const real*> data(features)
+    arguments.batch, arguments.channels, arguments.height, arguments.width = features.shape
+    arguments.images = <const long long*> data(batch_indices)
+    arguments.out = <real*> mutable(out)
