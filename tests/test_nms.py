@@ -18,6 +18,7 @@ from onnx.backend.test.case.node import nonmaxsuppression
 
 import detops
 import detops.numba as in_numba
+from detops._core.iou import core_margin
 from detops._cython.cpu import instruction_sets
 from tests.json_cases import Subcase, subcases
 from tests.oracle import nms as oracle
@@ -361,9 +362,23 @@ def _far(rng, count):
     return _uniform(rng, count) * 4 + 3e7
 
 
+def _slices(rng, count):
+    # A box, then the end of it that has about the threshold's part of its area: the least that can suppress.
+    boxes = _uniform(rng, count)
+    part = rng.choice([0.05, 0.3, 0.5, 0.9], count // 2) * rng.uniform(0.9, 1.1, count // 2)
+    whole, cut = boxes[: 2 * (count // 2) : 2], boxes[1::2]
+    cut[:] = whole
+    axis, rows = rng.integers(0, 2, count // 2), np.arange(count // 2)
+    ends = np.where(rng.random(count // 2) < 0.5, whole[rows, axis], whole[rows, axis + 2])
+    low, high = whole[rows, axis], whole[rows, axis + 2]
+    cut[rows, axis] = np.where(ends == low, low, high - part * (high - low))
+    cut[rows, axis + 2] = np.where(ends == low, low + part * (high - low), high)
+    return boxes
+
+
 def _tiny(rng, count):
     # Areas so small that float32 loses their digits, or all of them.
-    return _halves(rng, count) * 2.0**-66
+    return _slices(rng, count) * 2.0 ** -rng.integers(70, 78)
 
 
 def _huge(rng, count):
@@ -400,6 +415,7 @@ PLACES = [
     _nested,
     _strip,
     _needles,
+    _slices,
     _far,
     _tiny,
     _huge,
@@ -442,6 +458,35 @@ def test_the_grid_changes_nothing(place, dtype: str) -> None:
 def test_the_grid_changes_nothing_anywhere(seed, count, place, threshold, dtype) -> None:
     boxes, scores = scene(place, seed, count, dtype)
     np.testing.assert_array_equal(detops.nms(boxes, scores, threshold), every_pair(boxes, scores, threshold))
+
+
+@numba.njit(error_model="numpy")
+def _missed(boxes, threshold):
+    """Pairs of which one suppresses the other, but lies within the margin that is cut off; and how many suppress."""
+    missed = suppressing = 0
+    for i in range(boxes.shape[0]):
+        a, b = boxes[i], boxes[i ^ 1]
+        if in_numba.box_iou(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]) > threshold:
+            suppressing += 1
+            margin = core_margin(threshold, in_numba.box_area(a[0], a[1], a[2], a[3]))
+            for side in range(2):
+                cut = margin * (a[side + 2] - a[side])
+                missed += a[side] + cut > b[side + 2] or a[side + 2] - cut < b[side]
+    return missed, suppressing
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("place", [_slices, _tiny, _far], ids=lambda place: place.__name__.strip("_"))
+def test_what_suppresses_reaches_beyond_the_margin(place, dtype: str) -> None:
+    """On this rests that boxes are put only into the cells of their middle."""
+    suppressing = 0
+    for seed in range(60):
+        boxes, _ = scene(place, seed, 2000, dtype)
+        for threshold in (0.05, 0.3, 0.5, 0.9):
+            missed, found = _missed(boxes, np.dtype(dtype).type(threshold))
+            assert missed == 0, (seed, threshold)
+            suppressing += found
+    assert suppressing > 100
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__.strip("_"))
