@@ -70,7 +70,10 @@ def real(
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating):
         raise TypeError(f"{name}: expected a real number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.copysign(math.inf, value)
     if math.isnan(number) or (finite and math.isinf(number)):
         raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
     if positive and number <= 0:
@@ -80,11 +83,18 @@ def real(
     return number
 
 
+def _items(value: Any) -> tuple[Any, ...] | None:
+    """Return what is in a sequence or another iterable; None for a scalar or a text."""
+    scalar = isinstance(value, str | bytes) or not isinstance(value, Iterable)
+    scalar = scalar or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return None if scalar else tuple(value)
+
+
 def reals(name: str, values: Any, count: int) -> tuple[float, ...]:
     """Return so many finite numbers as a tuple of floats."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    items = _items(values)
+    if items is None:
         raise TypeError(f"{name}: expected {count} numbers, got {values!r}")
-    items = tuple(values)
     if len(items) != count:
         raise ValueError(f"{name}: expected {count} numbers, got {len(items)}")
     return tuple(real(f"{name}[{i}]", item) for i, item in enumerate(items))
@@ -92,13 +102,12 @@ def reals(name: str, values: Any, count: int) -> tuple[float, ...]:
 
 def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:
     """Return an int twice, or two ints, as (height, width)."""
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        items = tuple(value)
-        if len(items) != 2:
-            raise ValueError(f"{name}: expected an int or (height, width), got {items!r}")
-        first, second = items
-    else:
-        first = second = value
+    items = _items(value)
+    if items is None:
+        items = (value, value)
+    if len(items) != 2:
+        raise ValueError(f"{name}: expected an int or (height, width), got {items!r}")
+    first, second = items
     return integer(name, first, at_least=at_least), integer(name, second, at_least=at_least)
 
 
@@ -124,3 +133,9 @@ def axis(name: str, value: Any, ndim: int) -> int:
     if not -count <= number < count:
         raise ValueError(f"{name}: expected an axis from {-count} to {count - 1}, got {number}")
     return number % count
+
+
+def divisible(what: str, number: int, name: str, divisor: int) -> None:
+    """Raise ValueError unless a number is a multiple of another argument."""
+    if number % divisor:
+        raise ValueError(f"{what}: expected a multiple of {name}, {divisor}, got {number}")

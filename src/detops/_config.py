@@ -1,7 +1,5 @@
 """What this installation can do, for bug reports."""
 
-import importlib.metadata
-import platform
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,10 @@ from detops._version import __version__
 
 def config() -> dict[str, str]:
     """Return what :func:`show_config` prints, by name."""
+    # Not above: importing detops should cost little more than importing numpy.
+    import importlib.metadata
+    import platform
+
     found = {
         "detops": __version__,
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",

@@ -12,7 +12,7 @@ def image_of_each(call: Call) -> Any:
     """Check the shapes of features, rois and batch_indices; return the image of each roi as int64, in call's space."""
     _checks.shape("features", call["features"].shape, ("batch", "channels", "height", "width"))
     rois = call["rois"]
-    if call["batch_indices"] is None:
+    if call.get("batch_indices") is None:
         name = "rois"
         _checks.shape("rois", rois.shape, ("num_rois", 5))
         indices = call.space.to_host(rois)[:, 0]

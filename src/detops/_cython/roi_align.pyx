@@ -110,58 +110,49 @@ cdef int plan_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     return 0
 
 
-cdef inline void scale(unaliased target, real weight, const real* source, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(count):
-        target[k] = weight * source[k]
-
-
-cdef inline void add_scaled(unaliased target, real weight, const real* source, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(count):
-        target[k] += weight * source[k]
-
-
-cdef inline void fill(unaliased target, real value, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(count):
-        target[k] = value
+cdef inline void average_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin,
+                               Py_ssize_t end, Py_ssize_t lanes, unaliased tile) noexcept nogil:
+    cdef const Plan* plan = <const Plan*> pooling.plan
+    cdef Py_ssize_t rows = pooling.rois.out_height
+    cdef Py_ssize_t columns = pooling.rois.out_width
+    cdef const Py_ssize_t* ends = plan.ends + roi * (rows + columns)
+    cdef Py_ssize_t stride = (block.window.right - block.window.left) * lanes
+    cdef const real* origin = block.start - block.window.top * stride - block.window.left * lanes
+    cdef const Tap* y
+    cdef const Tap* x
+    cdef const real* source
+    cdef Py_ssize_t i, j, k, t, u, first
+    cdef real column[LANES]
+    cdef real total[LANES]
+    for i in range(begin, end):
+        first = ends[i - 1] if i > 0 else plan.first[roi]
+        for j in range(columns):
+            for k in range(lanes):
+                total[k] = 0
+            for u in range(ends[rows + j - 1], ends[rows + j]):
+                x = &plan.taps[u]
+                for k in range(lanes):
+                    column[k] = 0
+                for t in range(first, ends[i]):
+                    y = &plan.taps[t]
+                    source = origin + y.at * stride + x.at * lanes
+                    for k in range(lanes):
+                        column[k] += y.weight * source[k]
+                for k in range(lanes):
+                    total[k] += x.weight * column[k]
+            for k in range(lanes):
+                tile[k] = total[k]
+            tile += lanes
 
 
 cdef void average(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
                   unaliased line, unaliased tile) noexcept nogil:
-    """Sum up the rows of a bin to one line, then the columns of each bin in that line."""
-    cdef const Plan* plan = <const Plan*> pooling.plan
-    cdef const Window* window = &pooling.windows[roi]
-    cdef Py_ssize_t rows = pooling.rois.out_height
-    cdef Py_ssize_t columns = pooling.rois.out_width
-    cdef const Py_ssize_t* ends = plan.ends + roi * (rows + columns)
-    cdef Py_ssize_t lanes = block.lanes
-    cdef Py_ssize_t stride = (block.window.right - block.window.left) * lanes
-    cdef Py_ssize_t size = (window.right - window.left) * lanes
-    cdef const real* origin = block.start + (window.left - block.window.left) * lanes
-    cdef Py_ssize_t i, j, t, first
-    cdef const real* source
-    for i in range(begin, end):
-        first = ends[i - 1] if i > 0 else plan.first[roi]
-        if first == ends[i]:
-            fill(line, typed(0, tile[0]), size)
-        for t in range(first, ends[i]):
-            source = origin + (plan.taps[t].at - block.window.top) * stride
-            if t == first:
-                scale(line, plan.taps[t].weight, source, size)
-            else:
-                add_scaled(line, plan.taps[t].weight, source, size)
-        for j in range(columns):
-            fill(tile, typed(0, tile[0]), lanes)
-            for t in range(ends[rows + j - 1], ends[rows + j]):
-                source = line + (plan.taps[t].at - window.left) * lanes
-                # A known number of lanes becomes a few vector instructions.
-                if lanes == LANES:
-                    add_scaled(tile, plan.taps[t].weight, source, LANES)
-                else:
-                    add_scaled(tile, plan.taps[t].weight, source, lanes)
-            tile += lanes
+    """Sum up the rows of each column that a bin needs, then its columns."""
+    # A known number of lanes becomes a few vector instructions.
+    if block.lanes == LANES:
+        average_lanes(pooling, roi, block, begin, end, LANES, tile)
+    else:
+        average_lanes(pooling, roi, block, begin, end, block.lanes, tile)
 
 
 cdef void maximum(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,

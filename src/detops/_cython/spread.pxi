@@ -1,7 +1,7 @@
 # The team of NumPy callers: OpenMP threads.
 from cython.parallel cimport prange
 
-from detops._threads import get_num_threads
+from detops._threads import openmp_threads
 
 include "team.pxi"
 
@@ -27,7 +27,7 @@ cdef inline int execute(operator_t operator, const void* arguments) except -1:
     cdef int failed
     team.spread = spread_openmp
     team.pool = NULL
-    team.threads = get_num_threads()
+    team.threads = openmp_threads()
     with nogil:
         failed = operator(arguments, &team)
     if failed:

@@ -11,6 +11,7 @@ from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
+from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
@@ -26,7 +27,9 @@ __all__ = [
     "box_iou",
     "cummax",
     "cummin",
+    "decode_bbox",
     "decode_span",
+    "encode_bbox",
     "encode_span",
     "floor_split",
     "grid_points",

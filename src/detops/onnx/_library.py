@@ -13,6 +13,7 @@ import numpy as np
 
 from detops import _registry
 from detops.onnx._table import OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
+from detops.roi_align import MODES
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)
@@ -22,10 +23,11 @@ _KERNELS = {
     "cumulative": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
+    "roi_align": ("roi_align", "roi_align_points"),
 }
 
 # Text options as the numbers that the kernels know them by.
-_CODES: dict[str, dict[str, int]] = {}
+_CODES = {**MODES}
 
 _lock = threading.RLock()
 _registered: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -9,6 +9,7 @@ include "../_cython/team.pxi"
 include "../_cython/boxes.pxi"
 include "../_cython/cumulative.pxi"
 include "../_cython/nms.pxi"
+include "../_cython/rois.pxi"
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, isfinite, isnan
@@ -22,6 +23,7 @@ include "native/checks.pxi"
 include "native/families/boxes.pxi"
 include "native/families/cumulative.pxi"
 include "native/families/nms.pxi"
+include "native/families/roi.pxi"
 include "native/registration.pxi"
 include "native/inference.pxi"
 include "native/define.pxi"

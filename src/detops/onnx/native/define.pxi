@@ -18,6 +18,10 @@ FAMILIES = {
         ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
         ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
     ),
+    "roi_align": (
+        ("features", "rois"),
+        ("output_height", "output_width", "spatial_scale", "sampling_ratio", "mode", "aligned"),
+    ),
 }
 
 cdef list _kept = []  # texts that C points to
@@ -35,6 +39,8 @@ cdef Steps _steps(str family):
         steps = Steps(plan_decode_bbox, compute_decode_bbox)
     elif family == "non_max_suppression_padded":
         steps = Steps(plan_nms, compute_nms)
+    elif family == "roi_align":
+        steps = Steps(plan_roi_align, compute_roi_align)
     else:
         raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
     return steps
