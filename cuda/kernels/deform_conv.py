@@ -60,7 +60,11 @@ def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, grou
     one = x.shape[1] * taps * positions[0] * positions[1]
     step = min(images, im2col_step or STEP_BYTES // max(one * x.dtype.itemsize, 1) + 1)
     # The shape of an absent array has its number of axes, and no elements.
-    mask = cuda.device_array((0,) * 5, x.dtype) if mask is None else mask.reshape((images, offset_groups, taps, *positions))
+    mask = (
+        cuda.device_array((0,) * 5, x.dtype)
+        if mask is None
+        else mask.reshape((images, offset_groups, taps, *positions))
+    )
     bias = cuda.device_array(0, x.dtype) if bias is None else bias
     offset = offset.reshape((images, offset_groups, taps, 2, *positions))
     weight = weight.reshape((*weight.shape[:2], taps))
@@ -68,5 +72,7 @@ def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, grou
     for first in range(0, images, step):
         count = min(step, images - first)
         if one:
-            launch(sample, count * one, first, x, offset, mask, stride, padding, dilation, kernel_width, columns[:count])
+            launch(
+                sample, count * one, first, x, offset, mask, stride, padding, dilation, kernel_width, columns[:count]
+            )
         launch(multiply, count * out[0].size, count * out[0].size, first, columns, weight, bias, groups, out)

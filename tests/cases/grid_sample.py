@@ -45,7 +45,12 @@ for _mode, _border, _align in itertools.product(_MODES, _BORDERS, (False, True))
     _case(f"{_name}, sizes of 1", _map(1, 2, 1, 4), _grid(1, 1, 6, 2), **_options)
     _case(f"{_name}, one element", _map(1, 1, 1, 1), _grid(1, 1, 5, 2), **_options)
     # A huge position is folded in the precision that it has, so there the map is constant.
-    _case(f"{_name}, bad points", np.ones((1, 1, 4, 2)) * 3 if _border == "reflection" else _map(1, 1, 4, 2), _GRID_BAD, **_options)
+    _case(
+        f"{_name}, bad points",
+        np.ones((1, 1, 4, 2)) * 3 if _border == "reflection" else _map(1, 1, 4, 2),
+        _GRID_BAD,
+        **_options,
+    )
     if _mode != "nearest":
         _case(f"{_name}, odd sizes", _ODD, _GRID_ODD, **_options)
     if _mode != "cubic":
