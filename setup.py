@@ -27,7 +27,7 @@ INTEGERS = tuple(name for name in ELEMENTS if name not in FLOATS)
 WINDOWS = sys.platform == "win32"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 VECTOR = {
-    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
+    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c"],
     "avx512": ["/arch:AVX512"]
     if WINDOWS
     else [
@@ -49,6 +49,8 @@ BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+    "nms": ALL_ISAS_OF_FLOATS,
+    "roi_align": ALL_ISAS_OF_FLOATS,
     "deform_conv": ALL_ISAS_OF_FLOATS,
     "grid_sample": ALL_ISAS_OF_FLOATS,
 }
@@ -96,6 +98,17 @@ def extensions() -> list[Extension]:
             for element, isa in builds
         ]
     built += cythonize(Extension("detops._cython.cpu", ["src/detops/_cython/cpu.pyx"]), **OPTIONS)
+    # Arguments of kernels look the same for all element types, so the library needs no particular one.
+    built += cythonize(
+        Extension(
+            "detops.onnx._native",
+            ["src/detops/onnx/_native.pyx"],
+            define_macros=[("DETOPS_ELEMENT", "float"), ("DETOPS_IS_FLOAT32", "1")],
+            extra_compile_args=STRICT + WARNINGS,
+            export_symbols=["RegisterCustomOps"],
+        ),
+        **OPTIONS,
+    )
     return built
 
 
@@ -127,9 +140,10 @@ setup(
         "detops._numba",
         "detops._cuda",
         "detops.numba",
+        "detops.onnx",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
-    package_data={"detops": ["py.typed"], "detops._cython": ["*.pyi"]},
+    package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"]},
     ext_modules=extensions(),
     cmdclass={"build_ext": BuildVariants},
     zip_safe=False,

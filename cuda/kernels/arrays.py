@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from detops._call import HOST
+from detops._call import HOST, on_gpu
 from detops._cuda.device import cuda
 
 
@@ -24,7 +24,11 @@ class Device:
 
     def array(self, name: str, value: Any) -> Any:
         # A host array moves when it is cast: what a kernel does not take never does.
-        return cuda.as_cuda_array(value) if hasattr(value, "__cuda_array_interface__") else HOST.array(name, value)
+        if hasattr(value, "__cuda_array_interface__"):
+            return cuda.as_cuda_array(value)
+        if on_gpu(value):
+            raise TypeError(f"{name}: expected an array with __cuda_array_interface__, got {type(value).__name__}")
+        return HOST.array(name, value)
 
     def cast(self, array: Any, dtype: np.dtype) -> Any:
         if isinstance(array, np.ndarray):
@@ -47,9 +51,13 @@ class Device:
     def owns(self, array: Any) -> bool:
         return not isinstance(array, np.ndarray)
 
+    def contiguous(self, array: Any) -> bool:
+        return array.is_c_contiguous()
+
     def overlap(self, first: Any, second: Any) -> bool:
-        if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-            return False
+        on_host = [isinstance(array, np.ndarray) for array in (first, second)]
+        if any(on_host):
+            return all(on_host) and HOST.overlap(first, second)
         return _start(first) < _end(second) and _start(second) < _end(first)
 
     def to_host(self, array: Any) -> np.ndarray:

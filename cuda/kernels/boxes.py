@@ -5,51 +5,51 @@ from detops._cuda.device import cuda, jit, launch
 
 
 @jit
-def decode(t, anchors, clip, scales, means, classes, stride, step, out):
-    """Neighbouring coordinates of a box are stride apart, neighbouring boxes step apart."""
+def decode(t, anchors, lower_clip, decode_clip, scales, means, classes, inner, out):
+    """Arrays are (groups, 4, inner), flat."""
     for i in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
         for side in range(2):
-            near = i * step + side * stride
-            far = near + 2 * stride
-            anchor = i // classes * step + side * stride
+            near = i // inner * 4 * inner + i % inner + side * inner
+            far = near + 2 * inner
+            anchor = i // classes // inner * 4 * inner + i // classes % inner + side * inner
             low, high = decode_span(
                 unscale(t[near], scales[side], means[side]),
                 unscale(t[far], scales[2 + side], means[2 + side]),
                 anchors[anchor],
-                anchors[anchor + 2 * stride],
-                clip,
+                anchors[anchor + 2 * inner],
+                lower_clip,
+                decode_clip,
             )
             out[near] = low
             out[far] = high
 
 
 @jit
-def encode(boxes, anchors, scales, means, classes, stride, step, out):
-    """Neighbouring coordinates of a box are stride apart, neighbouring boxes step apart."""
+def encode(boxes, anchors, scales, means, classes, inner, out):
+    """Arrays are (groups, 4, inner), flat."""
     for i in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
         for side in range(2):
-            near = i * step + side * stride
-            far = near + 2 * stride
-            anchor = i // classes * step + side * stride
-            shift, growth = encode_span(boxes[near], boxes[far], anchors[anchor], anchors[anchor + 2 * stride])
+            near = i // inner * 4 * inner + i % inner + side * inner
+            far = near + 2 * inner
+            anchor = i // classes // inner * 4 * inner + i // classes % inner + side * inner
+            shift, growth = encode_span(boxes[near], boxes[far], anchors[anchor], anchors[anchor + 2 * inner])
             out[near] = rescale(shift, scales[side], means[side])
             out[far] = rescale(growth, scales[2 + side], means[2 + side])
 
 
-def _launch(kernel, subject, anchors, attributes, scales, means, classes, planes, out):
+def _launch(kernel, subject, anchors, attributes, scales, means, classes, inner, out):
     real = out.dtype.type
     count = out.size // 4
-    stride, step = (count, 1) if planes else (1, 4)
     numbers = tuple(tuple(real(number) for number in four) for four in (scales, means))
     flat = tuple(array.reshape(array.size) for array in (subject, anchors, out))
-    launch(kernel, count, *flat[:2], *map(real, attributes), *numbers, classes, stride, step, flat[2])
+    launch(kernel, count, *flat[:2], *map(real, attributes), *numbers, classes, inner, flat[2])
 
 
-def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):
+def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means, classes, inner, out):
     """Kernel of decode_bbox."""
-    _launch(decode, box_predictions, anchors, (decode_clip,), scales, means, classes, planes, out)
+    _launch(decode, box_predictions, anchors, (lower_clip, decode_clip), scales, means, classes, inner, out)
 
 
-def encode_bbox(boxes, anchors, scales, means, classes, planes, out):
+def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
     """Kernel of encode_bbox."""
-    _launch(encode, boxes, anchors, (), scales, means, classes, planes, out)
+    _launch(encode, boxes, anchors, (), scales, means, classes, inner, out)

@@ -6,7 +6,9 @@ from typing import Any
 
 from numba import config, cuda
 
-SIMULATED = bool(config.ENABLE_CUDASIM)
+from detops._core import scalar
+
+SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
 # A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes.
 THREADS = 3 if SIMULATED else 128
@@ -14,6 +16,18 @@ MAX_BLOCKS = 2 if SIMULATED else 65535
 
 # The simulator patches global state while a kernel runs, so two launches must not overlap there.
 _one_at_a_time = threading.Lock()
+
+
+if not SIMULATED:
+    from numba import types
+    from numba.cuda import libdevice
+    from numba.extending import overload
+
+    @overload(scalar.product, target="cuda")
+    def _rounded_product(a, b):
+        # NVVM and ptxas fuse a plain multiplication into a sum, where the CPU kernels round in between.
+        multiply = libdevice.fmul_rn if a == types.float32 else libdevice.dmul_rn
+        return lambda a, b: multiply(a, b)
 
 
 def jit(kernel: Callable[..., None]) -> Callable[..., None]:

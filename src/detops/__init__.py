@@ -8,9 +8,13 @@ from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
 from detops.deform_conv import deform_conv2d
 from detops.grid_sample import grid_sample
+from detops.nms import batched_nms, nms
+from detops.non_max_suppression import non_max_suppression, non_max_suppression_padded
+from detops.roi_align import roi_align
 
 __all__ = [
     "__version__",
+    "batched_nms",
     "cummax",
     "cummin",
     "decode_bbox",
@@ -18,6 +22,10 @@ __all__ = [
     "encode_bbox",
     "get_num_threads",
     "grid_sample",
+    "nms",
+    "non_max_suppression",
+    "non_max_suppression_padded",
+    "roi_align",
     "set_num_threads",
     "show_config",
     "use_backend",

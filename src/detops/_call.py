@@ -1,5 +1,6 @@
 """One call of an operator: which backend it runs on, its arrays there, and the way of the results back."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -25,6 +26,9 @@ class Space(Protocol):
 
     def owns(self, array: Any) -> bool:
         """Whether the array lives in this space, so that a kernel can write to it."""
+
+    def contiguous(self, array: Any) -> bool:
+        """Whether an array of this space is C-contiguous and may be written to."""
 
     def overlap(self, first: Any, second: Any) -> bool:
         """Whether two arrays of this space may share memory."""
@@ -63,6 +67,9 @@ class Host:
     def owns(self, array: Any) -> bool:
         return isinstance(array, np.ndarray)
 
+    def contiguous(self, array: np.ndarray) -> bool:
+        return array.flags.c_contiguous and array.flags.writeable
+
     def overlap(self, first: Any, second: Any) -> bool:
         return np.may_share_memory(first, second)
 
@@ -76,13 +83,13 @@ class Host:
 HOST = Host()
 
 
-def _on_gpu(value: Any) -> bool:
+def on_gpu(value: Any) -> bool:
+    """Whether an argument is an array that lives on a GPU."""
     if isinstance(value, np.ndarray) or value is None:
         return False
     if hasattr(value, "__cuda_array_interface__"):
         return True
-    # DLPack's device types 2, 3 and 13 are CUDA's device, pinned-host and managed memory.
-    # (a pinned array is as much the host's as the GPU's, and is left to NumPy).
+    # DLPack's device types 2 and 13 are CUDA's device and managed memory; pinned memory (3) is left to NumPy.
     device = getattr(value, "__dlpack_device__", None)
     return device is not None and device()[0] in (2, 13)
 
@@ -99,7 +106,7 @@ class Call:
     """
 
     def __init__(self, backend: str | None, **arrays: Any) -> None:
-        gpu_arrays = [value for value in arrays.values() if _on_gpu(value)]
+        gpu_arrays = [value for value in arrays.values() if on_gpu(value)]
         self.backend = _registry.choose(backend, bool(gpu_arrays))
         self.space: Space = HOST
         if self.backend == "cuda":
@@ -107,22 +114,29 @@ class Call:
 
             self.space = device_arrays.Device(gpu_arrays[0] if gpu_arrays else None)
         elif gpu_arrays:
-            raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {type(gpu_arrays[0])}")
+            kind = type(gpu_arrays[0]).__name__
+            raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {kind} on a GPU")
         self.inputs = {name: self.space.array(name, value) for name, value in arrays.items() if value is not None}
 
     def __getitem__(self, name: str) -> Any:
-        """Return an array argument as this call's space sees it, None if it is absent."""
+        """Return an array argument that must be present, as this call's space sees it."""
+        if name not in self.inputs:
+            raise TypeError(f"{name}: expected an array, got None")
+        return self.inputs[name]
+
+    def get(self, name: str) -> Any:
+        """Return an array argument that may be absent, which is None."""
         return self.inputs.get(name)
 
     def check_dtype(self, allowed: tuple[np.dtype, ...], *names: str) -> np.dtype:
         """Check the dtypes of arguments that are present; return the type to compute in, that of the first name.
 
-        float16 is computed in float32; bool stays bool.
+        The first must be present. float16 is computed in float32; bool stays bool.
         """
+        first = self[names[0]].dtype.newbyteorder("=")
         for name in names:
             if name in self.inputs:
                 _checks.dtype(name, self.inputs[name].dtype, allowed)
-        first = self.inputs[names[0]].dtype.newbyteorder("=")
         return np.dtype(np.float32) if first == np.float16 else first
 
     def cast(self, name: str, dtype: np.dtype) -> Any:
@@ -153,6 +167,8 @@ class Results:
                 _check_out(call, target, tuple(shape), np.dtype(dtype))
                 for target, (shape, dtype, _) in zip(outs, wanted, strict=True)
             ]
+            if any(call.space.overlap(*pair) for pair in itertools.combinations(self._targets, 2)):
+                raise ValueError("out: expected arrays that share no memory, got some that may")
         self._given = out
         self._dtypes = [np.dtype(dtype) for _, dtype, _ in wanted]
         self.buffers = [
@@ -189,12 +205,17 @@ def _arrays(count: int) -> str:
 
 
 def _check_out(call: Call, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    if not isinstance(out, np.ndarray) and not _on_gpu(out):
+    if on_gpu(out):
+        if call.backend != "cuda":
+            raise ValueError(f"out: expected an array in host memory, got {type(out).__name__} on a GPU")
+        target, space = call.space.array("out", out), call.space
+    elif isinstance(out, np.ndarray):
+        target, space = out, HOST
+    else:
         raise ValueError(f"out: expected an array, got {type(out).__name__}")
-    target = out if isinstance(out, np.ndarray) else call.space.array("out", out)
     if tuple(target.shape) != shape or target.dtype != dtype:
         got = f"{tuple(target.shape)} and {target.dtype}"
         raise ValueError(f"out: expected shape {shape} and dtype {dtype}, got {got}")
-    if isinstance(target, np.ndarray) and not (target.flags.c_contiguous and target.flags.writeable):
+    if not space.contiguous(target):
         raise ValueError("out: expected a C-contiguous and writable array, got one that is not")
     return target

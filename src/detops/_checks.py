@@ -42,8 +42,8 @@ def same_shape(name: str, got: Sequence[int], other: str, wanted: Sequence[int])
         raise ValueError(f"{name}: expected the shape of {other}, {tuple(wanted)}, got {tuple(got)}")
 
 
-def integer(name: str, value: Any, *, at_least: int | None = None) -> int:
-    """Return the value as an int; TypeError if it is none, ValueError if it is too small."""
+def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Return the value as an int; TypeError if it is none, ValueError if it is out of range."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -52,28 +52,49 @@ def integer(name: str, value: Any, *, at_least: int | None = None) -> int:
         raise TypeError(f"{name}: expected an integer, got {value!r}") from None
     if at_least is not None and number < at_least:
         raise ValueError(f"{name}: expected at least {at_least}, got {number}")
+    if at_most is not None and number > at_most:
+        raise ValueError(f"{name}: expected at most {at_most}, got {number}")
     return number
 
 
-def real(name: str, value: Any, *, finite: bool = True, positive: bool = False) -> float:
+def real(
+    name: str,
+    value: Any,
+    *,
+    finite: bool = True,
+    positive: bool = False,
+    between: tuple[float, float] | None = None,
+) -> float:
     """Return the value as a float; TypeError if it is no real number, ValueError for one that is out of range."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating):
         raise TypeError(f"{name}: expected a real number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.copysign(math.inf, value)
     if math.isnan(number) or (finite and math.isinf(number)):
         raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
     if positive and number <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {number}")
+    if between is not None and not between[0] <= number <= between[1]:
+        raise ValueError(f"{name}: expected a number from {between[0]} to {between[1]}, got {number}")
     return number
+
+
+def _items(value: Any) -> tuple[Any, ...] | None:
+    """Return what is in a sequence or another iterable; None for a scalar or a text."""
+    scalar = isinstance(value, str | bytes) or not isinstance(value, Iterable)
+    scalar = scalar or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return None if scalar else tuple(value)
 
 
 def reals(name: str, values: Any, count: int) -> tuple[float, ...]:
     """Return so many finite numbers as a tuple of floats."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    items = _items(values)
+    if items is None:
         raise TypeError(f"{name}: expected {count} numbers, got {values!r}")
-    items = tuple(values)
     if len(items) != count:
         raise ValueError(f"{name}: expected {count} numbers, got {len(items)}")
     return tuple(real(f"{name}[{i}]", item) for i, item in enumerate(items))
@@ -81,13 +102,12 @@ def reals(name: str, values: Any, count: int) -> tuple[float, ...]:
 
 def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:
     """Return an int twice, or two ints, as (height, width)."""
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        items = tuple(value)
-        if len(items) != 2:
-            raise ValueError(f"{name}: expected an int or (height, width), got {items!r}")
-        first, second = items
-    else:
-        first = second = value
+    items = _items(value)
+    if items is None:
+        items = (value, value)
+    if len(items) != 2:
+        raise ValueError(f"{name}: expected an int or (height, width), got {items!r}")
+    first, second = items
     return integer(name, first, at_least=at_least), integer(name, second, at_least=at_least)
 
 

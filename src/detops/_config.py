@@ -1,7 +1,6 @@
 """What this installation can do, for bug reports."""
 
-import importlib.metadata
-import platform
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,10 @@ from detops._version import __version__
 
 def config() -> dict[str, str]:
     """Return what :func:`show_config` prints, by name."""
+    # Not above: importing detops should cost little more than importing numpy.
+    import importlib.metadata
+    import platform
+
     found = {
         "detops": __version__,
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -46,3 +49,14 @@ def show_config() -> None:
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:<{width}}  {value}")
+
+
+def add_parsers(subparsers: Any) -> None:
+    """Add the command ``detops config``."""
+    command = subparsers.add_parser("config", help="print versions, backends and the number of threads")
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: Any) -> int:
+    show_config()
+    return 0

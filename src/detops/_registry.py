@@ -3,10 +3,12 @@
 import functools
 import importlib
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import ModuleType
 
 import numpy as np
 
@@ -16,16 +18,26 @@ KERNELS = {
     "decode_bbox": "boxes",
     "deform_conv2d": "deform_conv",
     "encode_bbox": "boxes",
+    "nms": "nms",
+    "non_max_suppression": "nms",
+    "selected_rows": "nms",
+    "roi_align": "roi_align",
+    "roi_align_points": "roi_align",
     "grid_sample": "grid_sample",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
 OPERATORS = {
+    "batched_nms": ("nms",),
     "cummax": ("cumulative",),
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
     "deform_conv2d": ("deform_conv2d",),
     "encode_bbox": ("encode_bbox",),
+    "nms": ("nms",),
+    "non_max_suppression": ("non_max_suppression", "selected_rows"),
+    "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
+    "roi_align": ("roi_align", "roi_align_points"),
     "grid_sample": ("grid_sample",),
 }
 
@@ -74,7 +86,7 @@ def use_backend(name: str | None) -> Iterator[None]:
 
 def choose(asked: str | None, on_gpu: bool) -> str:
     """Return the backend of a call: what was asked for, else the default, else what suits the inputs."""
-    asked = asked or _default.get()
+    asked = _default.get() if asked is None else asked
     if asked is not None:
         require(asked)
         return asked
@@ -93,9 +105,19 @@ def _cpu_backend() -> str:
             require("numba")
         except BackendError as jit:
             raise BackendError(f"no CPU backend: {compiled}; {jit}") from None
-        warnings.warn(f"{compiled}: detops uses its Numba backend", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"{compiled}: detops uses its Numba backend", RuntimeWarning, stacklevel=_caller())
         return "numba"
     return "cython"
+
+
+def _caller() -> int:
+    """Return the ``stacklevel``, seen from who calls this, of the code that called detops."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("detops."):
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def require(backend: str) -> None:
@@ -145,15 +167,20 @@ def instruction_set() -> str:
 @functools.cache
 def kernel(name: str, backend: str, dtype: np.dtype) -> Callable[..., None]:
     """Return a kernel; ``dtype`` is the type of its elements."""
+    if backend == "cython":
+        return getattr(compiled(name, dtype), name)
+    return getattr(importlib.import_module(f"detops._{backend}.{KERNELS[name]}"), name)
+
+
+def compiled(name: str, dtype: np.dtype) -> ModuleType:
+    """Return the compiled module that holds a kernel for elements of this dtype."""
     module = KERNELS[name]
-    if backend != "cython":
-        return getattr(importlib.import_module(f"detops._{backend}.{module}"), name)
     element = "uint8" if dtype == np.bool_ else dtype.name
     # A kernel that gains nothing from vectors is compiled for the baseline alone.
     for isa in dict.fromkeys((instruction_set(), "baseline")):
         path = f"detops._cython.{element}_{isa}.{module}"
         try:
-            return getattr(importlib.import_module(path), name)
+            return importlib.import_module(path)
         except ModuleNotFoundError as error:
             if error.name is None or not path.startswith(error.name):
                 raise

@@ -16,6 +16,7 @@ def decode_bbox(
     anchors: ArrayLike,
     *,
     decode_clip: float | None = None,
+    lower_clip: float | None = None,
     scales: Sequence[float] = (1, 1, 1, 1),
     means: Sequence[float] = (0, 0, 0, 0),
     axis: int = -1,
@@ -27,23 +28,25 @@ def decode_bbox(
     With w, h, cx, cy the size and centre of an anchor and (tx, ty, tw, th) = prediction / scale + mean::
 
         centre = t * size + centre of the anchor
-        size   = exp(min(t, decode_clip)) * size of the anchor
+        size   = exp(min(max(t, lower_clip), decode_clip)) * size of the anchor
         box    = (centre - size / 2, centre + size / 2)
 
     Parameters
     ----------
     box_predictions : array_like of float16, float32 or float64
-        (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, or (num_boxes, 4 * num_classes)
-        against anchors (num_boxes, 4).
+        (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
+        (..., 4 * num_classes) against anchors (..., 4).
     anchors : array_like of float16, float32 or float64
         (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit.
     decode_clip : float, optional
         Upper bound of tw and th before the exponential; None for no bound. 0 bounds them at 0.
+    lower_clip : float, optional
+        Lower bound of tw and th before `decode_clip` applies, as in MMDetection's coder; None for no bound.
     scales, means : sequence of 4 floats, default 1 and 0
         Undo the normalisation of the predictions. MMDetection's ``stds`` are ``1 / scales`` and its ``means``
         are `means`; torchvision's ``weights`` are `scales`.
     axis : int, default -1
-        The axis of the four coordinates: the first or the last.
+        The axis of the four coordinates.
     out : numpy.ndarray, optional
         Where to write the result: its shape and dtype, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -59,7 +62,7 @@ def decode_bbox(
     TypeError
         If an argument has a wrong dtype or type.
     ValueError
-        If shapes do not fit, a scale is 0, an option is no finite number, or `axis` is in the middle.
+        If shapes do not fit, a scale is 0, an option is no finite number, or there is no such `axis`.
 
     See Also
     --------
@@ -79,9 +82,10 @@ def decode_bbox(
     >>> detops.decode_bbox(np.array([[0.1, 0.0, np.log(2), 0.0]]), anchors)
     array([[-4.,  0., 16., 20.]])
     """
-    clip = math.inf if decode_clip is None else _checks.real("decode_clip", decode_clip)
+    lower = -math.inf if lower_clip is None else _checks.real("lower_clip", lower_clip)
+    upper = math.inf if decode_clip is None else _checks.real("decode_clip", decode_clip)
     return _transform(
-        "decode_bbox", "box_predictions", box_predictions, anchors, (clip,), scales, means, axis, out, backend
+        "decode_bbox", "box_predictions", box_predictions, anchors, (lower, upper), scales, means, axis, out, backend
     )
 
 
@@ -100,14 +104,14 @@ def encode_bbox(
     Parameters
     ----------
     boxes : array_like of float16, float32 or float64
-        (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, or (num_boxes, 4 * num_classes)
-        against anchors (num_boxes, 4).
+        (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
+        (..., 4 * num_classes) against anchors (..., 4).
     anchors : array_like of float16, float32 or float64
         (x1, y1, x2, y2) along `axis`, in the unit of `boxes`.
     scales, means : sequence of 4 floats, default 1 and 0
         The normalisation of the result: (t - mean) * scale.
     axis : int, default -1
-        The axis of the four coordinates: the first or the last.
+        The axis of the four coordinates.
     out : numpy.ndarray, optional
         Where to write the result: its shape and dtype, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -123,7 +127,7 @@ def encode_bbox(
     TypeError
         If an argument has a wrong dtype or type.
     ValueError
-        If shapes do not fit, a scale is 0, an option is no finite number, or `axis` is in the middle.
+        If shapes do not fit, a scale is 0, an option is no finite number, or there is no such `axis`.
 
     See Also
     --------
@@ -159,11 +163,11 @@ def _transform(
 ) -> np.ndarray:
     call = Call(backend, **{name: subject, "anchors": anchors})
     dtype = call.check_dtype(_checks.FLOATS, name, "anchors")
-    shape, classes, first = _layout(name, call[name].shape, call["anchors"].shape, axis)
+    classes, inner = _layout(name, call[name].shape, call["anchors"].shape, axis)
     scales, means = _checks.reals("scales", scales, 4), _checks.reals("means", means, 4)
     if 0 in scales:
         raise ValueError(f"scales: expected numbers other than 0, got {scales}")
-    results = call.results(out, (shape, call[name].dtype.newbyteorder("="), dtype))
+    results = call.results(out, (call[name].shape, call[name].dtype.newbyteorder("="), dtype))
     call.kernel(kernel, dtype)(
         call.cast(name, dtype),
         call.cast("anchors", dtype),
@@ -171,27 +175,22 @@ def _transform(
         scales,
         means,
         classes,
-        first,
+        inner,
         *results.buffers,
     )
     return results.deliver()
 
 
-def _layout(
-    name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: int
-) -> tuple[tuple[int, ...], int, bool]:
-    """Return the shape, how many boxes in a row share an anchor, and whether the coordinates come first."""
+def _layout(name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: int) -> tuple[int, int]:
+    """Return how many boxes in a row share an anchor, and how many have their first coordinates side by side."""
     if not shape:
         raise ValueError(f"{name}: expected shape (..., 4), got ()")
     position = _checks.axis("axis", axis, len(shape))
-    if position not in (0, len(shape) - 1):
-        raise ValueError(f"axis: expected the first or the last of {len(shape)} axes, got {axis}")
-    first = position == 0 and len(shape) > 1
-    many = len(shape) == 2 and not first and len(anchors) == 2 and shape != anchors
-    if many and anchors == (shape[0], 4) and shape[1] % 4 == 0:
-        return shape, max(shape[1] // 4, 1), False
-    if shape[position] != 4:
-        wanted = "(4, ...)" if first else "(..., 4) or (num_boxes, 4 * num_classes)"
-        raise ValueError(f"{name}: expected shape {wanted}, got {shape}")
-    _checks.same_shape("anchors", anchors, name, shape)
-    return shape, 1, first
+    last = position == len(shape) - 1
+    if last and anchors == (*shape[:-1], 4) and shape[-1] % 4 == 0:
+        return max(shape[-1] // 4, 1), 1
+    if shape[position] % 4 or (shape[position] != 4 and not last):
+        fitting = "(..., 4) or (..., 4 * num_classes)" if last else f"with 4 coordinates on axis {position}"
+        raise ValueError(f"{name}: expected shape {fitting}, got {shape}")
+    _checks.shape("anchors", anchors, (*shape[:position], 4, *shape[position + 1 :]))
+    return 1, max(math.prod(shape[position + 1 :]), 1)

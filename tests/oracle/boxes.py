@@ -8,18 +8,13 @@ import numpy as np
 def _by_box(array, anchors, axis):
     """Return predictions (boxes, classes, 4) and anchors (boxes, 4)."""
     array, anchors = np.asarray(array, np.float64), np.asarray(anchors, np.float64)
-    if axis in (0, -array.ndim) and array.ndim > 1:
-        array, anchors = np.moveaxis(array, 0, -1), np.moveaxis(anchors, 0, -1)
-    if array.shape == anchors.shape:
-        return array.reshape(-1, 1, 4), anchors.reshape(-1, 4)
-    return array.reshape(len(anchors), array.shape[1] // 4, 4), anchors
+    array, anchors = np.moveaxis(array, axis, -1), np.moveaxis(anchors, axis, -1)
+    anchors = anchors.reshape(-1, 4)
+    return array.reshape(len(anchors), array.shape[-1] // 4, 4), anchors
 
 
 def _back(result, like, axis):
-    like = np.asarray(like)
-    if axis in (0, -like.ndim) and like.ndim > 1:
-        return np.moveaxis(result.reshape(*like.shape[1:], 4), -1, 0)
-    return result.reshape(like.shape)
+    return np.moveaxis(result.reshape(np.moveaxis(like, axis, -1).shape), -1, axis)
 
 
 def _exp(x):
@@ -29,7 +24,16 @@ def _exp(x):
         return math.inf
 
 
-def decode_bbox(box_predictions, anchors, *, decode_clip=None, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
+def decode_bbox(
+    box_predictions,
+    anchors,
+    *,
+    decode_clip=None,
+    lower_clip=None,
+    scales=(1, 1, 1, 1),
+    means=(0, 0, 0, 0),
+    axis=-1,
+):
     predictions, boxes = _by_box(box_predictions, anchors, axis)
     result = np.empty(predictions.shape)
     for n, k in np.ndindex(*predictions.shape[:2]):
@@ -37,6 +41,8 @@ def decode_bbox(box_predictions, anchors, *, decode_clip=None, scales=(1, 1, 1, 
         x1, y1, x2, y2 = map(float, boxes[n])
         for i, (low, high) in enumerate(((x1, x2), (y1, y2))):
             growth = t[2 + i]
+            if lower_clip is not None and growth < lower_clip:
+                growth = lower_clip
             if decode_clip is not None and growth > decode_clip:
                 growth = decode_clip
             centre = t[i] * (high - low) + (low + high) / 2

@@ -3,7 +3,7 @@
 Every module here is plain Python in a small subset of the language (``tests/test_core_subset.py`` says which):
 scalars in, scalars or a tuple out; no array, no loop over data, no allocation. The ``.pyx`` kernels include these
 files as text, so the decorators and annotations become static inline C. Numba and CUDA get the same functions
-through :func:`register`.
+through :func:`detops._core.jit.register`.
 
 Without Cython the name ``cython`` that the files import is the stand-in ``_shim``, which does nothing.
 """
@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType
 
 from detops._core import _shim
 
-MODULES = ("boxes", "cumulative", "sampling")
+MODULES = ("boxes", "cumulative", "iou", "roi", "sampling")
 
 
 def _load() -> tuple[ModuleType, ...]:
@@ -31,14 +31,18 @@ def _load() -> tuple[ModuleType, ...]:
             sys.modules["cython"] = real
 
 
+_LOADED = _load()
+
+
+def defined(module: ModuleType) -> dict[str, Callable]:
+    """The functions that a module defines, by name."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__
+    }
+
+
 def functions() -> dict[str, Callable]:
     """All functions of the core by name."""
-    found = {}
-    for module in _load():
-        for name, value in vars(module).items():
-            if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-                found[name] = value
-    return found
-
-
-_load()
+    return {name: value for module in _LOADED for name, value in defined(module).items()}

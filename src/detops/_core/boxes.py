@@ -9,12 +9,15 @@ if not cython.compiled:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def decode_span(shift: real, growth: real, low: real, high: real, decode_clip: real) -> tuple[real, real]:
+def decode_span(
+    shift: real, growth: real, low: real, high: real, lower_clip: real, decode_clip: real
+) -> tuple[real, real]:
     """Ends of a decoded side: its anchor is [low, high], shift moves the centre and exp(growth) scales the size."""
     half: real = typed(0.5, low)
     size: real = high - low
-    # Not min(): a NaN has to stay a NaN.
-    bounded: real = decode_clip if growth > decode_clip else growth
+    # Not min() and max(): a NaN has to stay a NaN.
+    raised: real = lower_clip if growth < lower_clip else growth
+    bounded: real = decode_clip if raised > decode_clip else raised
     centre: real = shift * size + (low + high) * half
     reach: real = exp(bounded) * size * half
     return centre - reach, centre + reach

@@ -1,4 +1,5 @@
-# The order of torch's cummax and cummin: a tie goes to the later element, and a NaN beats everything.
+# The order of torch's cummax and cummin: a tie goes to the later element, and a NaN beats everything. No branch (an
+# `or` would be one), so that a compiler can compare a vector of elements.
 import cython
 
 if not cython.compiled:
@@ -11,7 +12,7 @@ if not cython.compiled:
 @cython.exceptval(check=False)
 def takes_over_max(candidate: element, current: element) -> cython.bint:
     """Whether a later candidate becomes the running maximum."""
-    return candidate >= current or candidate != candidate
+    return (candidate >= current) | (candidate != candidate)
 
 
 @cython.cfunc
@@ -20,4 +21,4 @@ def takes_over_max(candidate: element, current: element) -> cython.bint:
 @cython.exceptval(check=False)
 def takes_over_min(candidate: element, current: element) -> cython.bint:
     """Whether a later candidate becomes the running minimum."""
-    return candidate <= current or candidate != candidate
+    return (candidate <= current) | (candidate != candidate)

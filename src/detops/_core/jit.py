@@ -1,8 +1,11 @@
 """Tells Numba, for the CPU and for CUDA alike, that the core's functions may be called from compiled code."""
 
 import functools
+import inspect
+import math
+from collections.abc import Callable
 
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 
 from detops import _core
 from detops._core import scalar
@@ -11,5 +14,23 @@ from detops._core import scalar
 @functools.cache
 def register() -> None:
     """Register every function of the core, once."""
-    for function in (scalar.typed, scalar.exp, scalar.fmod, scalar.log, *_core.functions().values()):
+    for name, function in _core.defined(scalar).items():
+        if hasattr(math, name):
+            _by_math(function)
+        else:
+            register_jitable(function)
+    for function in _core.functions().values():
         register_jitable(function)
+
+
+def _by_math(function: Callable) -> None:
+    """Compile a scalar function as the one of ``math``.
+
+    Python's own ``math`` raises where C gives inf or NaN, so plain Python asks NumPy; but Numba's CUDA target knows
+    few functions of NumPy, and all of ``math``.
+    """
+    known = getattr(math, function.__name__)
+    if len(inspect.signature(function).parameters) == 1:
+        overload(function)(lambda x: lambda x: known(x))
+    else:
+        overload(function)(lambda x, y: lambda x, y: known(x, y))

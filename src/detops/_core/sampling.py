@@ -36,6 +36,28 @@ def blend(a: real, b: real, c: real, d: real, weight_a: real, weight_b: real, we
     return weight_a * a + weight_b * b + weight_c * c + weight_d * d
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def bilinear_taps(
+    position: real, length: cython.Py_ssize_t
+) -> tuple[cython.bint, cython.Py_ssize_t, cython.Py_ssize_t, real]:
+    """Whether a position counts on an axis, the elements below and above it, and the weight of the one above.
+
+    A position up to one element outside is moved to the border; further out it does not count.
+    """
+    zero: real = typed(0, position)
+    if length < 1 or not (position >= typed(-1, position) and position <= typed(length, position)):
+        return False, 0, 0, zero
+    low: cython.Py_ssize_t
+    fraction: real
+    low, fraction = floor_split(position if position > zero else zero)
+    if low >= length - 1:
+        return True, length - 1, length - 1, zero
+    return True, low, low + 1, fraction
+
+
 # Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
 # the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection.
 

@@ -5,8 +5,9 @@ cdef struct Boxes:
     Py_ssize_t count
     # So many boxes in a row share an anchor.
     Py_ssize_t classes
-    # Whether the coordinates lie in four planes, rather than side by side.
-    bint planes
+    # So many boxes have their first coordinates side by side, then their second ones, and so on; 1 for (boxes, 4).
+    Py_ssize_t inner
     double[4] scales
     double[4] means
+    double lower_clip
     double decode_clip

@@ -1,58 +1,63 @@
-"""Box decoding and encoding over (boxes, 4) in memory, or over four planes of coordinates."""
+"""Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4)."""
 
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._numba.spread import jit, spread
 
 
 @jit
-def decode_loop(begin, end, t, anchors, clip, scales, means, classes, out):
-    """One item is one box; arrays are (boxes, 4)."""
+def decode_loop(begin, end, t, anchors, lower_clip, decode_clip, scales, means, classes, out):
+    """One item is one box; arrays are (groups, 4, inner)."""
+    inner = out.shape[2]
     for i in range(begin, end):
+        g, k = divmod(i, inner)
+        ag, ak = divmod(i // classes, inner)
         for side in range(2):
             low, high = decode_span(
-                unscale(t[i, side], scales[side], means[side]),
-                unscale(t[i, 2 + side], scales[2 + side], means[2 + side]),
-                anchors[i // classes, side],
-                anchors[i // classes, 2 + side],
-                clip,
+                unscale(t[g, side, k], scales[side], means[side]),
+                unscale(t[g, 2 + side, k], scales[2 + side], means[2 + side]),
+                anchors[ag, side, ak],
+                anchors[ag, 2 + side, ak],
+                lower_clip,
+                decode_clip,
             )
-            out[i, side] = low
-            out[i, 2 + side] = high
+            out[g, side, k] = low
+            out[g, 2 + side, k] = high
 
 
 @jit
 def encode_loop(begin, end, boxes, anchors, scales, means, classes, out):
-    """One item is one box; arrays are (boxes, 4)."""
+    """One item is one box; arrays are (groups, 4, inner)."""
+    inner = out.shape[2]
     for i in range(begin, end):
+        g, k = divmod(i, inner)
+        ag, ak = divmod(i // classes, inner)
         for side in range(2):
             shift, growth = encode_span(
-                boxes[i, side],
-                boxes[i, 2 + side],
-                anchors[i // classes, side],
-                anchors[i // classes, 2 + side],
+                boxes[g, side, k],
+                boxes[g, 2 + side, k],
+                anchors[ag, side, ak],
+                anchors[ag, 2 + side, ak],
             )
-            out[i, side] = rescale(shift, scales[side], means[side])
-            out[i, 2 + side] = rescale(growth, scales[2 + side], means[2 + side])
+            out[g, side, k] = rescale(shift, scales[side], means[side])
+            out[g, 2 + side, k] = rescale(growth, scales[2 + side], means[2 + side])
 
 
-def by_box(planes, *arrays):
-    """Views of arrays as (boxes, 4), whichever way they lie in memory."""
-    if planes:
-        return tuple(array.reshape((4, array.size // 4)).T for array in arrays)
-    return tuple(array.reshape((array.size // 4, 4)) for array in arrays)
+def by_group(inner, *arrays):
+    """Views of arrays as (groups, 4, inner)."""
+    return tuple(array.reshape((array.size // (4 * inner), 4, inner)) for array in arrays)
 
 
-def decode_bbox(box_predictions, anchors, decode_clip, scales, means, classes, planes, out):
+def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means, classes, inner, out):
     """Kernel of decode_bbox."""
     real = out.dtype.type
-    t, a, o = by_box(planes, box_predictions, anchors, out)
+    t, a, o = by_group(inner, box_predictions, anchors, out)
     numbers = tuple(tuple(map(real, four)) for four in (scales, means))
-    spread(decode_loop, out.size // 4, 8192, t, a, real(decode_clip), *numbers, classes, o)
+    spread(decode_loop, out.size // 4, 8192, t, a, real(lower_clip), real(decode_clip), *numbers, classes, o)
 
 
-def encode_bbox(boxes, anchors, scales, means, classes, planes, out):
+def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
     """Kernel of encode_bbox."""
     real = out.dtype.type
-    b, a, o = by_box(planes, boxes, anchors, out)
+    b, a, o = by_group(inner, boxes, anchors, out)
     numbers = tuple(tuple(map(real, four)) for four in (scales, means))
     spread(encode_loop, out.size // 4, 8192, b, a, *numbers, classes, o)

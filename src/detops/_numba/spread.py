@@ -14,16 +14,25 @@ from detops._threads import get_num_threads
 jit = numba.njit(nogil=True, error_model="numpy")
 
 _lock = threading.Lock()
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def _after_fork() -> None:
+    # The child has the parent's pools but not their threads, and the lock as it was at that moment.
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
-    # Keyed by process: a child after fork() has the parent's object but not its threads.
-    key = (os.getpid(), workers)
     with _lock:
-        if key not in _pools:
-            _pools[key] = ThreadPoolExecutor(workers, thread_name_prefix="detops")
-        return _pools[key]
+        if workers not in _pools:
+            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="detops")
+        return _pools[workers]
 
 
 def spread(loop: Callable[..., None], items: int, grain: int, *arguments: Any) -> None:

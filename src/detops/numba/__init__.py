@@ -8,20 +8,42 @@ float32 and float64 (cummax and cummin all numbers) and check shapes only as far
 from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
-from detops._core.sampling import bilinear_weights, blend, floor_split
+from detops._core.iou import box_area, box_iou
+from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
+from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
+from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
+from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
+from detops.numba.roi_align import roi_align
 
 _jit.register()
 
 __all__ = [
+    "batched_nms",
+    "bilinear_taps",
     "bilinear_weights",
     "blend",
+    "box_area",
+    "box_iou",
     "cummax",
     "cummin",
+    "decode_bbox",
     "decode_span",
+    "encode_bbox",
     "encode_span",
     "floor_split",
+    "grid_points",
+    "is_finite",
+    "larger",
+    "largest_part",
+    "nms",
+    "non_max_suppression",
+    "non_max_suppression_padded",
     "rescale",
+    "roi_align",
+    "roi_grid",
+    "roi_side",
+    "sample_position",
     "takes_over_max",
     "takes_over_min",
     "unscale",

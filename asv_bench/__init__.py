@@ -1,0 +1,1 @@
+"""Benchmarks: detops over time (asv), and detops beside its peers (``peers.py``)."""

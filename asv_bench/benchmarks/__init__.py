@@ -1,0 +1,1 @@
+"""Benchmarks of each operator over backend, dtype and size."""

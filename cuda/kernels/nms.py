@@ -1,0 +1,170 @@
+"""Non-maximum suppression: of one set of boxes, of boxes with labels, and of every class of every batch.
+
+Candidates are put in order on the host: segment after segment (a class of a batch, or a label), by falling score.
+On the GPU a segment is worked off in chunks, all segments side by side. Within a chunk a bit says who would suppress
+whom, found for all pairs at once; one thread per segment follows these bits, and then all later candidates are
+compared with what the chunk has kept. Memory grows with the number of candidates alone.
+"""
+
+import numpy as np
+from numba.extending import register_jitable
+
+from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
+from detops._cuda.device import SIMULATED, cuda, jit, launch
+
+# The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
+BITS, WORDS = (4, 2) if SIMULATED else (32, 16)
+CHUNK = BITS * WORDS
+
+
+@jit
+def load_boxes(boxes, rows, form, offset, loaded):
+    """Corners and area of each candidate."""
+    for i in range(cuda.grid(1), rows.size, cuda.gridsize(1)):
+        row = rows[i]
+        x1, x2 = box_side(boxes[row, 0], boxes[row, 2], form)
+        y1, y2 = box_side(boxes[row, 1], boxes[row, 3], form)
+        x2 += offset
+        y2 += offset
+        loaded[0, i], loaded[1, i], loaded[2, i], loaded[3, i] = x1, y1, x2, y2
+        loaded[4, i] = box_area(x1, y1, x2, y2)
+
+
+@register_jitable
+def suppresses(loaded, i, j, threshold):
+    """Whether two candidates overlap too much."""
+    if loaded[4, i] == 0 or loaded[4, j] == 0:
+        return False
+    shared = shared_area(
+        loaded[0, i], loaded[1, i], loaded[2, i], loaded[3, i], loaded[0, j], loaded[1, j], loaded[2, j], loaded[3, j]
+    )
+    return overlap_ratio(shared, loaded[4, i], loaded[4, j]) > threshold
+
+
+@jit
+def compare_within_chunks(loaded, segments, starts, threshold, bits):
+    """One item is a candidate and a word of its chunk: a bit for each later candidate that it would suppress."""
+    for item in range(cuda.grid(1), bits.size, cuda.gridsize(1)):
+        i, word = item // WORDS, item % WORDS
+        start, end = starts[segments[i]], starts[segments[i] + 1]
+        first = start + (i - start) // CHUNK * CHUNK + word * BITS
+        found = 0
+        for bit in range(BITS):
+            j = first + bit
+            if i < j < end and suppresses(loaded, i, j, threshold):
+                found |= 1 << bit
+        bits[i, word] = found
+
+
+@jit
+def keep_in_chunk(chunk, starts, bits, limit, alive, counts):
+    """One item is one segment: go through a chunk in order and drop what a kept candidate suppresses."""
+    for segment in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
+        first = starts[segment] + chunk * CHUNK
+        last = starts[segment + 1]
+        for i in range(first, first + CHUNK if first + CHUNK < last else last):
+            if counts[segment] == limit:
+                alive[i] = 0
+            if alive[i] == 0:
+                continue
+            counts[segment] += 1
+            for word in range(WORDS):
+                for bit in range(BITS):
+                    if bits[i, word] >> bit & 1:
+                        alive[first + word * BITS + bit] = 0
+
+
+@jit
+def drop_later(chunk, loaded, segments, starts, threshold, alive):
+    """One item is one candidate: it is dropped where a candidate that the chunk has kept suppresses it."""
+    for i in range(cuda.grid(1), segments.size, cuda.gridsize(1)):
+        first = starts[segments[i]] + chunk * CHUNK
+        if i < first + CHUNK:
+            continue
+        for j in range(first, first + CHUNK):
+            if alive[i] and alive[j] and suppresses(loaded, j, i, threshold):
+                alive[i] = 0
+
+
+@jit
+def write_rows(selected, found, before, rows):
+    """One item is one row: (batch, class, box), or -1 after the last."""
+    classes = found.shape[1]
+    for row in range(cuda.grid(1), rows.shape[0], cuda.gridsize(1)):
+        low, high = 0, before.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            if before[middle + 1] > row:
+                high = middle
+            else:
+                low = middle + 1
+        b, c = low // classes, low % classes
+        inside = low < before.size - 1
+        rows[row, 0] = b if inside else -1
+        rows[row, 1] = c if inside else -1
+        rows[row, 2] = selected[b, c, row - before[low]] if inside else -1
+
+
+def survivors(boxes, rows, segments, threshold, limit, form, offset):
+    """Which of the candidates are kept, as a host array of bools. They come in order, with the rows of their boxes."""
+    if rows.size == 0:
+        return np.zeros(0, bool)
+    real = boxes.dtype.type
+    starts = np.searchsorted(segments, np.arange(segments[-1] + 2))
+    chunks = -(-int(np.diff(starts).max()) // CHUNK)
+    rows, segments, starts = map(cuda.to_device, (rows, segments, starts))
+    loaded = cuda.device_array((5, rows.size), boxes.dtype)
+    bits = cuda.device_array((rows.size, WORDS), np.uint32)
+    alive = cuda.to_device(np.ones(rows.size, np.uint8))
+    counts = cuda.to_device(np.zeros(starts.size - 1, np.int64))
+    launch(load_boxes, rows.size, boxes, rows, form, real(offset), loaded)
+    launch(compare_within_chunks, bits.size, loaded, segments, starts, real(threshold), bits)
+    for chunk in range(chunks):
+        launch(keep_in_chunk, counts.size, chunk, starts, bits, limit, alive, counts)
+        if chunk + 1 < chunks:
+            launch(drop_later, rows.size, chunk, loaded, segments, starts, real(threshold), alive)
+    return alive.copy_to_host().astype(bool)
+
+
+def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, offset, selected, found):
+    """Kernel of nms and batched_nms."""
+    real = boxes.dtype.type
+    scores = scores.copy_to_host()
+    order = np.argsort(-scores, kind="stable")
+    order = order[is_candidate(scores[order], real(score_threshold), strict)]
+    segments = np.zeros(order.size, np.int64)
+    if labels is not None:
+        segments = np.unique(labels.copy_to_host()[order], return_inverse=True)[1]
+    by_segment = np.argsort(segments, kind="stable")
+    kept = np.zeros(order.size, bool)
+    kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset)
+    result = order[kept][:limit]
+    found.copy_to_device(np.array([result.size]))
+    if result.size:
+        selected[: result.size].copy_to_device(result)
+
+
+def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
+    """Kernel of non_max_suppression and non_max_suppression_padded."""
+    real = boxes.dtype.type
+    classes, count = scores.shape[1:]
+    limit = selected.shape[2]
+    scores = scores.copy_to_host().reshape(-1, count)
+    segments, candidates = np.nonzero(is_candidate(scores, real(score_threshold), strict))
+    order = np.lexsort((-scores[segments, candidates], segments))
+    segments, candidates = segments[order], candidates[order]
+    flat = boxes.reshape((boxes.size // 4, 4))
+    rows = segments // classes * count + candidates
+    kept = survivors(flat, rows, segments, iou_threshold, limit, form, offset)
+    segments, candidates = segments[kept], candidates[kept]
+    counts = np.bincount(segments, minlength=len(scores))
+    result = np.zeros((len(scores), limit), np.int64)
+    result[segments, np.arange(segments.size) - (np.cumsum(counts) - counts)[segments]] = candidates
+    found.copy_to_device(counts.reshape(found.shape))
+    selected.copy_to_device(result.reshape(selected.shape))
+
+
+def selected_rows(selected, found, rows):
+    """Kernel that turns what was selected into rows."""
+    before = np.concatenate([[0], np.cumsum(found.copy_to_host())])
+    launch(write_rows, rows.shape[0], selected, found, cuda.to_device(before), rows)

@@ -1,0 +1,74 @@
+"""RoIAlign: one item is one element of the result."""
+
+from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
+from detops._core.sampling import bilinear_taps, bilinear_weights, blend
+from detops._cuda.device import cuda, jit, launch
+
+AVG, MAX, CORNER_MAX = range(3)
+
+
+@jit
+def points_kernel(rois, rows, columns, scale, ratio, aligned, points):
+    """One item is one roi; its box is in the last four columns."""
+    for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
+        box = rois.shape[1] - 4
+        x, width = roi_side(rois[r, box], rois[r, box + 2], scale, aligned)
+        y, height = roi_side(rois[r, box + 1], rois[r, box + 3], scale, aligned)
+        finite = is_finite(x) and is_finite(width) and is_finite(y) and is_finite(height)
+        samples_y = roi_grid(height, rows, ratio) * rows
+        samples_x = roi_grid(width, columns, ratio) * columns
+        points[r] = grid_points(samples_y, samples_x) if finite else 0
+
+
+@jit
+def align_kernel(features, rois, images, scale, ratio, aligned, mode, out):
+    """One item is one element of the result."""
+    channels, rows, columns = out.shape[1], out.shape[2], out.shape[3]
+    height, width = features.shape[2], features.shape[3]
+    box = rois.shape[1] - 4
+    for item in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        j = item % columns
+        i = item // columns % rows
+        c = item // (columns * rows) % channels
+        r = item // (columns * rows * channels)
+        x, size_x = roi_side(rois[r, box], rois[r, box + 2], scale, aligned)
+        y, size_y = roi_side(rois[r, box + 1], rois[r, box + 3], scale, aligned)
+        grid_y = roi_grid(size_y, rows, ratio)
+        grid_x = roi_grid(size_x, columns, ratio)
+        plane = features[images[r], c]
+        # NaN where the roi lies at no finite place, else 0, in the type of the computation.
+        result = (x - x) + (size_x - size_x) + (y - y) + (size_y - size_y)
+        if not is_finite(result):
+            grid_y = 0
+        zero = scale - scale
+        for a in range(grid_y):
+            in_y, top, bottom, dy = bilinear_taps(sample_position(y, size_y, rows, i, grid_y, a), height)
+            for b in range(grid_x):
+                in_x, left, right, dx = bilinear_taps(sample_position(x, size_x, columns, j, grid_x, b), width)
+                value = zero
+                if in_y and in_x:
+                    wa, wb, wc, wd = bilinear_weights(dy, dx)
+                    va, vb, vc, vd = plane[top, left], plane[top, right], plane[bottom, left], plane[bottom, right]
+                    if mode == CORNER_MAX:
+                        value = largest_part(va, vb, vc, vd, wa, wb, wc, wd)
+                    else:
+                        value = blend(va, vb, vc, vd, wa, wb, wc, wd)
+                if mode == AVG:
+                    result += value
+                else:
+                    result = larger(result, value) if a + b > 0 else value
+        if mode == AVG and grid_y * grid_x > 0:
+            result /= type(scale)(grid_y * grid_x)
+        out[r, c, i, j] = result
+
+
+def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, points):
+    """Kernel that counts the points at which each roi is sampled."""
+    scale = rois.dtype.type(spatial_scale)
+    launch(points_kernel, rois.shape[0], rois, *output_size, scale, sampling_ratio, aligned, points)
+
+
+def roi_align(features, rois, batch_indices, output_size, spatial_scale, sampling_ratio, aligned, mode, out):
+    """Kernel of roi_align."""
+    scale = out.dtype.type(spatial_scale)
+    launch(align_kernel, out.size, features, rois, batch_indices, scale, sampling_ratio, aligned, mode, out)

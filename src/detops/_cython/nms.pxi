@@ -1,0 +1,44 @@
+cdef struct Nms:
+    const real* boxes
+    const real* scores
+    # NULL where all boxes belong together.
+    const long long* labels
+    long long* selected
+    Py_ssize_t count
+    Py_ssize_t limit
+    double iou_threshold
+    double score_threshold
+    # Whether a score has to be above its threshold, or may be equal to it.
+    bint strict
+    double offset
+    # Written by the operator: how many boxes were selected.
+    long long* found
+
+cdef struct NonMaxSuppression:
+    # boxes (batches, count, 4), scores (batches, classes, count), selected (batches, classes, limit) of which the
+    # first so many as found (batches, classes) says are written.
+    const real* boxes
+    const real* scores
+    long long* selected
+    long long* found
+    Py_ssize_t batches
+    Py_ssize_t classes
+    Py_ssize_t count
+    Py_ssize_t limit
+    double iou_threshold
+    double score_threshold
+    bint strict
+    # 0: corners, the lower first; 1: corners in either order; 2: centre and size.
+    Py_ssize_t form
+    double offset
+
+cdef struct SelectedRows:
+    # What NonMaxSuppression has found, as rows (batch, class, box): one of the two is NULL.
+    const long long* selected
+    const long long* found
+    Py_ssize_t batches
+    Py_ssize_t classes
+    Py_ssize_t limit
+    Py_ssize_t rows
+    long long* rows64
+    int* rows32

@@ -1,0 +1,24 @@
+cdef struct Rois:
+    # (batch, channels, height, width)
+    const real* features
+    # (num_rois, columns): the box is in the last four of 4 or 5 columns.
+    const real* rois
+    # The image of each roi: not checked again.
+    const long long* images
+    # (num_rois, channels, rows, columns)
+    real* out
+    # Of roi_align_points alone: how many points each roi is sampled at.
+    long long* points
+    Py_ssize_t batch
+    Py_ssize_t channels
+    Py_ssize_t height
+    Py_ssize_t width
+    Py_ssize_t num_rois
+    Py_ssize_t roi_columns
+    Py_ssize_t out_height
+    Py_ssize_t out_width
+    double spatial_scale
+    # These are of roi_align alone.
+    Py_ssize_t sampling_ratio
+    int mode
+    bint aligned

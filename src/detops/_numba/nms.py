@@ -1,0 +1,129 @@
+"""Non-maximum suppression: of one set of boxes, of boxes with labels, and of every class of every batch."""
+
+import numpy as np
+
+from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
+from detops._numba.spread import jit, spread
+
+# Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
+LANES = 64
+
+
+@jit
+def in_order(scores, threshold, strict):
+    """Indices of the scores that take part, by falling score, on a tie by index."""
+    candidates = np.empty(scores.size, np.int64)
+    count = 0
+    for i in range(scores.size):
+        if is_candidate(scores[i], threshold, strict):
+            candidates[count] = i
+            count += 1
+    candidates = candidates[:count]
+    # Mergesort is stable, and takes 0.0 and -0.0 for equal.
+    return candidates[np.argsort(-scores[candidates], kind="mergesort")]
+
+
+@jit
+def suppressed(x1, y1, x2, y2, area, kept, count, threshold):
+    """Whether one of the first boxes of kept, whose unused columns are 0, overlaps a box too much."""
+    for start in range(0, count, LANES):
+        hits = 0
+        for i in range(start, start + LANES):
+            shared = shared_area(x1, y1, x2, y2, kept[0, i], kept[1, i], kept[2, i], kept[3, i])
+            hits += overlap_ratio(shared, area, kept[4, i]) > threshold
+        if hits:
+            return True
+    return False
+
+
+@jit
+def select(order, boxes, threshold, limit, form, offset):
+    """Move the boxes that are kept to the head of order; return how many."""
+    kept = np.zeros((5, min(limit, order.size) + LANES), boxes.dtype)
+    compared = 0
+    selected = 0
+    for at in range(order.size):
+        if selected == limit:
+            break
+        box = order[at]
+        x1, x2 = box_side(boxes[box, 0], boxes[box, 2], form)
+        y1, y2 = box_side(boxes[box, 1], boxes[box, 3], form)
+        x2 += offset
+        y2 += offset
+        area = box_area(x1, y1, x2, y2)
+        if area > 0:
+            if suppressed(x1, y1, x2, y2, area, kept, compared, threshold):
+                continue
+            kept[0, compared], kept[1, compared], kept[2, compared], kept[3, compared] = x1, y1, x2, y2
+            kept[4, compared] = area
+            compared += 1
+        order[selected] = box
+        selected += 1
+    return selected
+
+
+@jit
+def select_labelled(order, boxes, labels, threshold, limit, offset):
+    """As select, but boxes of different labels leave each other alone."""
+    by_label = order[np.argsort(labels[order], kind="mergesort")]
+    kept = np.zeros(labels.size, np.bool_)
+    start = 0
+    for end in range(1, by_label.size + 1):
+        if end == by_label.size or labels[by_label[end]] != labels[by_label[start]]:
+            group = by_label[start:end]
+            for box in group[: select(group, boxes, threshold, limit, 0, offset)]:
+                kept[box] = True
+            start = end
+    selected = 0
+    for box in order:
+        if kept[box] and selected < limit:
+            order[selected] = box
+            selected += 1
+    return selected
+
+
+@jit
+def select_classes(begin, end, boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
+    """One item is one class of one batch."""
+    classes = scores.shape[1]
+    for item in range(begin, end):
+        b, c = item // classes, item % classes
+        order = in_order(scores[b, c], score_threshold, strict)
+        count = select(order, boxes[b], iou_threshold, selected.shape[2], form, offset)
+        selected[b, c, :count] = order[:count]
+        found[b, c] = count
+
+
+@jit
+def write_rows(selected, found, rows):
+    """Rows (batch, class, box), then rows of -1."""
+    rows[:] = -1
+    at = 0
+    for b in range(selected.shape[0]):
+        for c in range(selected.shape[1]):
+            for i in range(found[b, c]):
+                rows[at, 0], rows[at, 1], rows[at, 2] = b, c, selected[b, c, i]
+                at += 1
+
+
+def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, offset, selected, found):
+    """Kernel of nms and batched_nms."""
+    real = boxes.dtype.type
+    order = in_order(scores, real(score_threshold), strict)
+    if labels is None:
+        found[0] = select(order, boxes, real(iou_threshold), limit, 0, real(offset))
+    else:
+        found[0] = select_labelled(order, boxes, labels, real(iou_threshold), limit, real(offset))
+    selected[: found[0]] = order[: found[0]]
+
+
+def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
+    """Kernel of non_max_suppression and non_max_suppression_padded."""
+    real = boxes.dtype.type
+    numbers = (real(iou_threshold), real(score_threshold), strict, form, real(offset))
+    spread(select_classes, found.size, 1 + 8192 // scores.shape[2], boxes, scores, *numbers, selected, found)
+
+
+def selected_rows(selected, found, rows):
+    """Kernel that turns what was selected into rows."""
+    write_rows(selected, found, rows)

@@ -1,0 +1,43 @@
+"""What the public functions of non-maximum suppression check alike."""
+
+from typing import Any
+
+import numpy as np
+
+from detops import _checks
+from detops._call import Call
+
+INT64 = np.dtype(np.int64)
+
+
+def dtype_of(call: Call) -> np.dtype:
+    """Check the dtypes of boxes and scores; return the type to compute in: the wider, and at least float32."""
+    call.check_dtype(_checks.FLOATS, "boxes", "scores")
+    return np.result_type(call["boxes"].dtype, call["scores"].dtype, np.float32)
+
+
+def iou_threshold(value: Any, dtype: np.dtype) -> float:
+    """Return the threshold, checked and rounded to the type that IoUs are computed in."""
+    return _rounded(_checks.real("iou_threshold", value, between=(0, 1)), dtype)
+
+
+def score_threshold(value: Any, dtype: np.dtype) -> tuple[float, bool]:
+    """Return the threshold, rounded to the type of the scores, and whether a score has to be above it."""
+    if value is None:
+        return -np.inf, False
+    return _rounded(_checks.real("score_threshold", value, finite=False), dtype), True
+
+
+def limit(name: str, value: Any, count: int) -> int:
+    """Return how many of so many boxes may be selected."""
+    return count if value is None else min(_checks.integer(name, value, at_least=0), count)
+
+
+def offset(value: Any) -> float:
+    """Return what is added to widths and heights."""
+    return float(_checks.integer("offset", value, at_least=0, at_most=1))
+
+
+def _rounded(value: float, dtype: np.dtype) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float64(value).astype(dtype))

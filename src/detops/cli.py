@@ -1,0 +1,45 @@
+"""The command ``detops``. Each part of the library brings its own subcommands; this file only collects them."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from detops._version import __version__
+
+# Exit codes: 0 done, 1 the answer is no, 2 bad usage or bad input.
+BAD_INPUT = 2
+
+# Modules with a function add_parsers(subparsers). Each sets the default `run`, a function of the parsed arguments that
+# returns an exit code, and imports what is heavy or optional only there.
+PARTS = ("detops.demo", "detops.onnx.cli", "detops.graph.cli", "detops._config")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
+        prog="detops", description="Detection operators for NumPy arrays and for exported models."
+    )
+    top.add_argument("--version", action="version", version=f"detops {__version__}")
+    subparsers = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for part in PARTS:
+        importlib.import_module(part).add_parsers(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except KeyboardInterrupt:
+        print("detops: interrupted", file=sys.stderr)
+        return 130
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        # What users can cause is said in one line; anything else is a fault of ours and keeps its traceback.
+        print(f"detops: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""The demo: a small two-stage detector finds handwritten digits on a page.
+
+ONNX Runtime runs the two networks; everything between them is detops::
+
+    page -> rpn.onnx -> decode_bbox -> nms -> roi_align -> head.onnx -> decode_bbox -> batched_nms
+
+The detector was trained by the scripts in ``examples/digits``, which use the functions of this module too.
+"""
+
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import detops
+
+DATA = Path(__file__).parent / "data" / "digits"
+ZOOM = 3  # a digit of 20 pixels is hard to read beside its label
+RIGHT, WRONG, MISSED = "#16a34a", "#dc2626", "#d97706"
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Size = tuple[int, ...]  # (height, width) of a page
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the detector needs beside its weights; kept in ``detector.json``.
+
+    Lengths are in pixels of the page; `anchor_sizes` are (width, height) pairs, in the order of the network's
+    anchors; `head_scales` are the `scales` of `detops.decode_bbox` for the box head.
+    """
+
+    labels: list[str]
+    stride: int
+    anchor_sizes: list[list[int]]
+    decode_clip: float
+    proposal_iou: float
+    num_proposals: int
+    roi_size: int
+    sampling_ratio: int
+    head_scales: list[float]
+    score_threshold: float
+    detection_iou: float
+
+    @classmethod
+    def load(cls, path: Path = DATA / "detector.json") -> "Settings":
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes (num_boxes, 4) as x1, y1, x2, y2, labels and scores (num_boxes,); the truth has scores of 1."""
+
+    boxes: Floats
+    labels: Ints
+    scores: Floats
+
+
+def anchor_grid(shape: Size, settings: Settings) -> Floats:
+    """Return the anchors (rows * columns * num_sizes, 4) of a feature map of `shape` (rows, columns)."""
+    half = np.asarray(settings.anchor_sizes, np.float32) / 2
+    base = np.concatenate([-half, half], axis=1)
+    y, x = np.indices(shape, np.float32) + np.float32(0.5)
+    centres = np.stack([x, y, x, y], axis=-1) * np.float32(settings.stride)
+    anchors: Floats = centres[:, :, None] + base
+    return anchors.reshape(-1, 4)
+
+
+def clip_boxes(boxes: Floats, size: Size) -> Floats:
+    """Return `boxes` cut to the page."""
+    return np.clip(boxes, np.float32(0), np.array([*size[::-1], *size[::-1]], np.float32))
+
+
+def propose(objectness: Floats, deltas: Floats, anchors: Floats, size: Size, settings: Settings) -> Floats:
+    """Return the boxes (num_proposals, 4) where the first network saw something, the surest first."""
+    boxes = detops.decode_bbox(deltas, anchors, decode_clip=settings.decode_clip)
+    boxes = clip_boxes(boxes, size)
+    keep = detops.nms(boxes, objectness, settings.proposal_iou, max_output_boxes=settings.num_proposals)
+    return boxes[keep]
+
+
+def select(proposals: Floats, scores: Floats, deltas: Floats, size: Size, settings: Settings) -> Boxes:
+    """Return the detections that the second network's `scores` (num_proposals, 1 + num_labels) stand for.
+
+    Column 0 is the background. A proposal may give several labels; each label is suppressed by itself.
+    """
+    boxes = detops.decode_bbox(deltas, proposals, decode_clip=settings.decode_clip, scales=tuple(settings.head_scales))
+    boxes = clip_boxes(boxes, size)
+    rows, labels = np.nonzero(scores[:, 1:] > settings.score_threshold)
+    boxes, scores = boxes[rows], scores[rows, labels + 1]
+    keep = detops.batched_nms(boxes, scores, labels, settings.detection_iou)
+    return Boxes(boxes[keep], labels[keep], scores[keep])
+
+
+class DigitDetector:
+    """The two networks and what lies between them; call it with a page (height, width) of grey levels."""
+
+    def __init__(self, folder: Path = DATA) -> None:
+        ort = _need("onnxruntime")
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = detops.get_num_threads()
+        self.settings = Settings.load(folder / "detector.json")
+        self._rpn, self._head = (
+            ort.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+            for name in ("rpn.onnx", "head.onnx")
+        )
+
+    def __call__(self, page: NDArray[np.uint8]) -> Boxes:
+        settings, size = self.settings, page.shape
+        image = page.astype(np.float32)[None, None]
+        features, objectness, deltas = self._rpn.run(None, {"image": image})
+        anchors = anchor_grid(features.shape[2:], settings)
+        proposals = propose(objectness, deltas, anchors, size, settings)
+        crops = detops.roi_align(
+            features,
+            proposals,
+            settings.roi_size,
+            spatial_scale=1 / settings.stride,
+            sampling_ratio=settings.sampling_ratio,
+            batch_indices=np.zeros(len(proposals), np.int64),
+        )
+        scores, deltas = self._head.run(None, {"crops": crops})
+        return select(proposals, scores, deltas, size, settings)
+
+
+def box_iou(a: Floats, b: Floats) -> Floats:
+    """Return the intersection over union (len(a), len(b)) of boxes of positive area."""
+    overlap = np.minimum(a[:, None, 2:], b[:, 2:]) - np.maximum(a[:, None, :2], b[:, :2])
+    shared = np.maximum(overlap, 0).prod(-1)
+    area_a, area_b = ((x[:, 2:] - x[:, :2]).prod(-1) for x in (a, b))
+    iou: Floats = shared / (area_a[:, None] + area_b - shared)
+    return iou
+
+
+def match(found: Boxes, truth: Boxes, min_iou: float = 0.5) -> Ints:
+    """Return for each detection the digit of the truth that it found, or -1 where it is wrong.
+
+    A detection is right where its label is right and its IoU with a digit that no surer detection has found
+    is at least `min_iou`. `found` is in order of falling score.
+    """
+    iou = np.where(found.labels[:, None] == truth.labels, box_iou(found.boxes, truth.boxes), np.float32(-1))
+    matches = np.full(len(found.boxes), -1, np.int64)
+    for i, row in enumerate(iou):
+        if row.size and row.max() >= min_iou:
+            matches[i] = row.argmax()
+            iou[:, matches[i]] = -1
+    return matches
+
+
+def load_truth(path: Path = DATA / "page.json") -> Boxes:
+    """Return the digits that stand on the page beside `path`."""
+    digits = json.loads(path.read_text(encoding="utf-8"))["digits"]
+    boxes = np.array([d["box"] for d in digits], np.float32).reshape(-1, 4)
+    return Boxes(boxes, np.array([d["label"] for d in digits], np.int64), np.ones(len(digits), np.float32))
+
+
+def add_parsers(subparsers: Any) -> None:
+    """Add the command ``detops demo``."""
+    command = subparsers.add_parser("demo", help="find handwritten digits on a page and draw them")
+    command.add_argument("-o", "--output", default="detections.png", help="the picture to write (default: %(default)s)")
+    command.set_defaults(run=lambda arguments: run_demo(arguments.output))
+
+
+def run_demo(out_path: str | Path = "detections.png") -> int:
+    """Find the digits on the shipped page, print them, and draw them to `out_path`; return the exit code.
+
+    Raises
+    ------
+    ImportError
+        If onnxruntime, pillow or rich is missing; the message names the extra that brings them.
+    """
+    image_module = _need("PIL.Image")
+    _need("rich")
+    detector = DigitDetector()
+    with image_module.open(DATA / "page.png") as image:
+        page = np.asarray(image.convert("L"))
+    truth, found = load_truth(), detector(page)
+    matches = match(found, truth)
+    _print_table(found, matches, len(truth.boxes), detector.settings.labels)
+    draw(page, found, truth, matches, detector.settings.labels).save(out_path)
+    print(f"The picture is in {out_path}")
+    return 0
+
+
+def _print_table(found: Boxes, matches: Ints, num_digits: int, labels: list[str]) -> None:
+    table_module, console_module = _need("rich.table"), _need("rich.console")
+    table = table_module.Table(title="Digits on the page")
+    for name in ("digit", "score", "x1", "y1", "x2", "y2"):
+        table.add_column(name, justify="right")
+    table.add_column("right?")
+    for label, score, box, matched in zip(found.labels, found.scores, found.boxes, matches, strict=True):
+        verdict = "[green]right[/]" if matched >= 0 else "[red]wrong[/]"
+        table.add_row(labels[label], f"{score:.2f}", *(f"{x:.1f}" for x in box), verdict)
+    console = console_module.Console()
+    console.print(table)
+    right = (matches >= 0).sum()
+    console.print(f"{right} of {num_digits} digits found, {len(matches) - right} wrong detections")
+
+
+def draw(page: NDArray[np.uint8], found: Boxes, truth: Boxes, matches: Ints, labels: list[str]) -> Any:
+    """Return `page` as a PIL image with right boxes in green, wrong ones in red, missed digits in amber."""
+    image_module, draw_module, font_module = (_need(f"PIL.{x}") for x in ("Image", "ImageDraw", "ImageFont"))
+    picture = image_module.fromarray(page).convert("RGB")
+    picture = picture.resize((picture.width * ZOOM, picture.height * ZOOM), image_module.Resampling.BICUBIC)
+    pen, font = draw_module.Draw(picture), font_module.load_default(17)
+
+    def tag(box: Floats, text: str, colour: str, *, below: bool = False) -> None:
+        x1, y1, x2, y2 = (float(x) * ZOOM for x in box)
+        pen.rectangle((x1, y1, x2, y2), outline=colour, width=2)
+        width, height = pen.textlength(text, font) + 6, 20
+        left = min(x1, picture.width - width)
+        top = min(y2, picture.height - height) if below else max(y1 - height, 0)
+        pen.rectangle((left, top, left + width, top + height), fill=colour)
+        pen.text((left + 3, top), text, fill="white", font=font)
+
+    for i in np.setdiff1d(np.arange(len(truth.boxes)), matches):
+        tag(truth.boxes[i], f"{labels[truth.labels[i]]} missed", MISSED, below=True)
+    for label, score, box, matched in zip(found.labels, found.scores, found.boxes, matches, strict=True):
+        tag(box, f"{labels[label]} {score:.2f}", RIGHT if matched >= 0 else WRONG)
+    return picture
+
+
+def _need(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = {"PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
+        raise ImportError(f'the demo needs {package}; pip install "detops[demo]" brings it') from error

@@ -1,0 +1,176 @@
+"""Non-maximum suppression of one set of boxes, with or without labels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from detops import _checks, _suppression
+from detops._call import Call
+
+
+def nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    iou_threshold: float,
+    *,
+    score_threshold: float | None = None,
+    max_output_boxes: int | None = None,
+    offset: int = 0,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Keep the boxes of highest score, without those that overlap a kept one too much.
+
+    Boxes are taken by falling score; one is dropped where its intersection over union (IoU) with a box that was kept
+    is above `iou_threshold`.
+
+    Parameters
+    ----------
+    boxes : array_like of float16, float32 or float64, shape (num_boxes, 4)
+        (x1, y1, x2, y2), in pixels or any other unit.
+    scores : array_like of float16, float32 or float64, shape (num_boxes,)
+        A box whose score is NaN is never kept.
+    iou_threshold : float
+        From 0 to 1. An IoU that is equal to it suppresses nothing.
+    score_threshold : float, optional
+        Only boxes with a score above it take part; None for all.
+    max_output_boxes : int, optional
+        Keep at most so many; None for no limit.
+    offset : {0, 1}, default 0
+        1 adds 1 to widths and heights, for corners that count whole pixels (as older detectors do).
+    out : numpy.ndarray of int64, optional
+        Where to write the result, of exactly its shape, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (num_kept,)
+        Indices of the boxes that are kept, by falling score; on a tie the earlier box comes first.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, or a number is out of range.
+
+    See Also
+    --------
+    batched_nms : Boxes of several labels at once.
+    non_max_suppression : Batches and classes, as ONNX has it.
+
+    Notes
+    -----
+    A box with x2 <= x1 or y2 <= y1, with a NaN, or with an area that is infinite in the dtype overlaps nothing: it is
+    kept, and suppresses no other. IoUs are computed in the wider dtype of `boxes` and `scores`, at least float32, and
+    the thresholds are rounded to it before they are compared. The definition is that of ``torchvision.ops.nms`` and
+    of MMCV's operator ``NMS``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> boxes = np.array([[0.0, 0.0, 10.0, 10.0], [1.0, 0.0, 11.0, 10.0], [20.0, 0.0, 30.0, 10.0]])
+    >>> detops.nms(boxes, np.array([0.8, 0.9, 0.7]), 0.5)
+    array([1, 2])
+    """
+    call = Call(backend, boxes=boxes, scores=scores)
+    return _nms(call, iou_threshold, score_threshold, max_output_boxes, offset, out)
+
+
+def batched_nms(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    iou_threshold: float,
+    *,
+    score_threshold: float | None = None,
+    max_output_boxes: int | None = None,
+    offset: int = 0,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Keep the boxes of highest score, without those that overlap a kept one of the same label too much.
+
+    Labels are compared; no coordinate is shifted, so precision does not depend on how many labels there are.
+
+    Parameters
+    ----------
+    boxes : array_like of float16, float32 or float64, shape (num_boxes, 4)
+        (x1, y1, x2, y2), in pixels or any other unit.
+    scores : array_like of float16, float32 or float64, shape (num_boxes,)
+        A box whose score is NaN is never kept.
+    labels : array_like of an integer type, shape (num_boxes,)
+        Class, image, or whatever else sets boxes apart. Any integers, negative ones too.
+    iou_threshold : float
+        From 0 to 1. An IoU that is equal to it suppresses nothing.
+    score_threshold : float, optional
+        Only boxes with a score above it take part; None for all.
+    max_output_boxes : int, optional
+        Keep at most so many, of all labels together; None for no limit.
+    offset : {0, 1}, default 0
+        1 adds 1 to widths and heights, for corners that count whole pixels (as older detectors do).
+    out : numpy.ndarray of int64, optional
+        Where to write the result, of exactly its shape, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (num_kept,)
+        Indices of the boxes that are kept, by falling score over all labels; on a tie the earlier box comes first.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, or a number is out of range.
+
+    See Also
+    --------
+    nms : All boxes against each other; its notes on odd boxes hold here too.
+
+    Notes
+    -----
+    The definition is that of ``torchvision.ops.batched_nms`` and of MMCV's ``batched_nms``, which both shift the boxes
+    of each label away from the others and may decide differently where that rounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> boxes = np.array([[0.0, 0.0, 10.0, 10.0], [1.0, 0.0, 11.0, 10.0], [0.0, 1.0, 10.0, 11.0]])
+    >>> detops.batched_nms(boxes, np.array([0.8, 0.9, 0.7]), np.array([3, 5, 3]), 0.5)
+    array([1, 0])
+    """
+    call = Call(backend, boxes=boxes, scores=scores, labels=labels)
+    _checks.dtype("labels", call["labels"].dtype, _checks.INTEGERS)
+    _checks.shape("labels", call["labels"].shape, (call["boxes"].shape[0] if call["boxes"].ndim else "num_boxes",))
+    return _nms(call, iou_threshold, score_threshold, max_output_boxes, offset, out)
+
+
+def _nms(call: Call, iou_threshold: Any, score_threshold: Any, max_boxes: Any, offset: Any, out: Any) -> np.ndarray:
+    int64 = _suppression.INT64
+    dtype = _suppression.dtype_of(call)
+    _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
+    count = call["boxes"].shape[0]
+    _checks.shape("scores", call["scores"].shape, (count,))
+    options = (
+        _suppression.iou_threshold(iou_threshold, dtype),
+        *_suppression.score_threshold(score_threshold, dtype),
+        _suppression.limit("max_output_boxes", max_boxes, count),
+        _suppression.offset(offset),
+    )
+    selected = call.space.empty((options[3],), int64)
+    kept = 0
+    if selected.size:
+        found = call.space.empty((1,), int64)
+        arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), call.cast("labels", int64))
+        call.kernel("nms", dtype)(*arrays, *options, selected, found)
+        kept = int(call.space.to_host(found)[0])
+    results = call.results(out, ((kept,), int64, int64))
+    call.space.copy(selected[:kept], results.buffers[0])
+    return results.deliver()

@@ -1,0 +1,203 @@
+"""Non-maximum suppression of every class of every batch, as the operators of ONNX and MMCV have it."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from detops import _checks, _suppression
+from detops._call import Call
+
+# The forms of a box that _core/iou.py knows.
+CORNERS, CORNERS_IN_ANY_ORDER, CENTRE_AND_SIZE = range(3)
+
+
+def non_max_suppression(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    max_output_boxes_per_class: int = 0,
+    iou_threshold: float = 0.0,
+    score_threshold: float | None = None,
+    *,
+    center_point_box: bool = False,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Select boxes by non-maximum suppression for every batch and class: ONNX NonMaxSuppression.
+
+    Boxes are taken by falling score; one is dropped where its intersection over union (IoU) with a selected box of
+    the same batch and class is above `iou_threshold`.
+
+    Parameters
+    ----------
+    boxes : array_like of float16, float32 or float64, shape (num_batches, num_boxes, 4)
+        (y1, x1, y2, x2), where the corners are those of either diagonal in either order; with `center_point_box`
+        (x_center, y_center, width, height).
+    scores : array_like of float16, float32 or float64, shape (num_batches, num_classes, num_boxes)
+        A box whose score is NaN is never selected.
+    max_output_boxes_per_class : int, default 0
+        Select at most so many for each class of each batch. 0, the default, selects nothing.
+    iou_threshold : float, default 0
+        From 0 to 1. An IoU that is equal to it suppresses nothing.
+    score_threshold : float, optional
+        Only boxes with a score above it take part; None, the default, for all.
+    center_point_box : bool, default False
+        How `boxes` are given.
+    out : numpy.ndarray of int64, optional
+        Where to write the result, of exactly its shape, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (num_selected, 3)
+        Rows (batch, class, box) in order of batch, class and falling score; on a tie the earlier box comes first.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, or a number is out of range.
+
+    See Also
+    --------
+    non_max_suppression_padded : MMCV's operator of that name.
+    nms : One set of boxes.
+
+    Notes
+    -----
+    A box without area (a negative width or height among them), with a NaN, or with an area that is infinite in the
+    dtype overlaps nothing: it is selected, and suppresses no other. IoUs are computed in the wider dtype of `boxes`
+    and `scores`, at least float32, and the thresholds are rounded to it before they are compared. The definition is
+    that of ONNX NonMaxSuppression, versions 10 and 11, as ONNX's reference and ONNX Runtime read it: a score equal to
+    the threshold is dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> boxes = np.array([[[0.0, 0.0, 10.0, 10.0], [0.0, 1.0, 10.0, 11.0], [0.0, 30.0, 10.0, 20.0]]])
+    >>> scores = np.array([[[0.8, 0.9, 0.7], [0.1, 0.2, 0.3]]])
+    >>> detops.non_max_suppression(boxes, scores, 2, 0.5, 0.15)
+    array([[0, 0, 1],
+           [0, 0, 2],
+           [0, 1, 2],
+           [0, 1, 1]])
+    """
+    call = Call(backend, boxes=boxes, scores=scores)
+    form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS_IN_ANY_ORDER
+    limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0)
+    selected, found = _select(call, limit, iou_threshold, score_threshold, True, form, 0.0)
+    return _rows(call, selected, found, int(call.space.to_host(found).sum()), _suppression.INT64, out)
+
+
+def non_max_suppression_padded(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    max_output_boxes_per_class: int = 0,
+    iou_threshold: float = 0.0,
+    score_threshold: float = 0.0,
+    *,
+    center_point_box: bool = False,
+    offset: int = 0,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Select boxes by non-maximum suppression for every batch and class: MMCV's NonMaxSuppression.
+
+    As :func:`non_max_suppression`, with a result whose size depends on the shapes alone.
+
+    Parameters
+    ----------
+    boxes : array_like of float16, float32 or float64, shape (num_batches, num_boxes, 4)
+        (x1, y1, x2, y2), where x2 < x1 or y2 < y1 means a box without area; with `center_point_box`
+        (x_center, y_center, width, height).
+    scores : array_like of float16, float32 or float64, shape (num_batches, num_classes, num_boxes)
+        A box whose score is NaN is never selected.
+    max_output_boxes_per_class : int, default 0
+        Select at most so many for each class of each batch. 0, the default, sets no limit.
+    iou_threshold : float, default 0
+        From 0 to 1. An IoU that is equal to it suppresses nothing.
+    score_threshold : float, default 0
+        Where it is above 0, boxes with a score below it are dropped (one that is equal stays).
+    center_point_box : bool, default False
+        How `boxes` are given.
+    offset : {0, 1}, default 0
+        1 adds 1 to widths and heights, for corners that count whole pixels (as older detectors do).
+    out : numpy.ndarray of int32, optional
+        Where to write the result: its shape, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray of int32, shape (num_batches * num_classes * min(max_output_boxes_per_class, num_boxes), 3)
+        Rows (batch, class, box) in order of batch, class and falling score, then rows of -1. On a tie the earlier box
+        comes first.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, or a number is out of range.
+
+    See Also
+    --------
+    non_max_suppression : ONNX's operator, which reads its limit and its score threshold differently.
+
+    Notes
+    -----
+    Odd boxes are treated as by :func:`non_max_suppression`. The definition is that of MMCV's custom operator
+    ``NonMaxSuppression``. MMCV's TensorRT plugin repeats the box of highest score in place of those below the score
+    threshold; here, as in its text, they are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> boxes = np.array([[[0.0, 0.0, 10.0, 10.0], [1.0, 0.0, 11.0, 10.0], [20.0, 0.0, 30.0, 10.0]]])
+    >>> detops.non_max_suppression_padded(boxes, np.array([[[0.8, 0.9, 0.7]]]), iou_threshold=0.5)
+    array([[ 0,  0,  1],
+           [ 0,  0,  2],
+           [-1, -1, -1]], dtype=int32)
+    """
+    call = Call(backend, boxes=boxes, scores=scores)
+    form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS
+    limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0) or None
+    filters = _checks.real("score_threshold", score_threshold, finite=False) > 0
+    threshold = score_threshold if filters else None
+    added = _suppression.offset(offset)
+    selected, found = _select(call, limit, iou_threshold, threshold, False, form, added)
+    return _rows(call, selected, found, math.prod(selected.shape), np.dtype(np.int32), out)
+
+
+def _select(
+    call: Call, limit: int | None, iou_threshold: Any, score_threshold: Any, strict: bool, form: int, offset: float
+) -> tuple[Any, Any]:
+    """Return the boxes selected for each batch and class, and how many they are."""
+    int64 = _suppression.INT64
+    dtype = _suppression.dtype_of(call)
+    _checks.shape("boxes", call["boxes"].shape, ("num_batches", "num_boxes", 4))
+    batches, count = call["boxes"].shape[:2]
+    _checks.shape("scores", call["scores"].shape, (batches, "num_classes", count))
+    iou = _suppression.iou_threshold(iou_threshold, dtype)
+    score, filters = _suppression.score_threshold(score_threshold, dtype)
+    shape = (*call["scores"].shape[:2], count if limit is None else min(limit, count))
+    selected, found = call.space.empty(shape, int64), call.space.empty(shape[:2], int64)
+    if selected.size:
+        arrays = (call.cast("boxes", dtype), call.cast("scores", dtype))
+        call.kernel("non_max_suppression", dtype)(
+            *arrays, iou, score, strict and filters, form, offset, selected, found
+        )
+        return selected, found
+    return selected, call.space.empty((0,), int64)
+
+
+def _rows(call: Call, selected: Any, found: Any, rows: int, dtype: np.dtype, out: Any) -> np.ndarray:
+    results = call.results(out, ((rows, 3), dtype, dtype))
+    if rows:
+        call.kernel("selected_rows", np.dtype(np.float32))(selected, found, *results.buffers)
+    return results.deliver()

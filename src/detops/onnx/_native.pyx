@@ -1,0 +1,29 @@
+"""The library of custom operators that ONNX Runtime loads. Python only fills its table; callbacks never touch Python.
+
+The operators are data (``_table.py``, turned into ``native/table.pxi``): ``native/families`` knows their shapes and calls
+the same compiled kernels as the public functions.
+"""
+
+include "../_cython/scalar.pxi"
+include "../_cython/team.pxi"
+include "../_cython/boxes.pxi"
+include "../_cython/cumulative.pxi"
+include "../_cython/nms.pxi"
+include "../_cython/rois.pxi"
+
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from libc.math cimport INFINITY, isfinite, isnan
+
+include "native/half.pxi"
+include "native/api.pxi"
+include "native/table.pxi"
+include "native/attributes.pxi"
+include "native/call.pxi"
+include "native/checks.pxi"
+include "native/families/boxes.pxi"
+include "native/families/cumulative.pxi"
+include "native/families/nms.pxi"
+include "native/families/roi.pxi"
+include "native/registration.pxi"
+include "native/inference.pxi"
+include "native/define.pxi"

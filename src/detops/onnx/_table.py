@@ -1,0 +1,407 @@
+"""The operators of the ONNX layer as data.
+
+The evaluator's classes, the native library's registration and the documentation are all made from :data:`OPERATORS`:
+an input, an attribute or a default stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+REQUIRED = object()  # the default of an attribute that a node must have
+
+FLOATS = ("float16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMBERS = (*FLOATS, *INTEGERS, "bool")
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a node: its name, the argument of the public function that it is, and its type ("T": the node's)."""
+
+    name: str
+    argument: str
+    dtype: str = "T"
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a node, and the argument of the public function that it becomes.
+
+    ``spellings`` are other names for it. ``words`` translates what the node may hold to what the function takes (a
+    float that is not among them stands for itself); ``order`` reorders a list of as many numbers. ``default`` is what
+    the node would hold.
+    """
+
+    name: str
+    argument: str
+    kind: Literal["int", "float", "ints", "floats", "string"]
+    default: Any = REQUIRED
+    spellings: tuple[str, ...] = ()
+    words: Mapping[int | str, Any] = field(default_factory=dict)
+    order: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that the attribute may have on a node."""
+        return (self.name, *self.spellings)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of a domain.
+
+    ``family`` names the function that computes it, ``fixed`` the arguments that the operator itself settles,
+    ``versions`` the opset versions that define it in this form, ``outputs`` the names and types of the results.
+    ``native`` says whether the library for ONNX Runtime holds it.
+    """
+
+    domain: str
+    name: str
+    family: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[tuple[str, str], ...]
+    attributes: tuple[Attribute, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = FLOATS
+    versions: tuple[int, ...] = (1,)
+    native: bool = True
+
+    @property
+    def title(self) -> str:
+        """The operator as error messages name it."""
+        return f"{self.domain or 'ai.onnx'}::{self.name}"
+
+
+def _optional(name: str, argument: str, dtype: str = "T") -> Input:
+    return Input(name, argument, dtype, required=False)
+
+
+def _onnx(name: str, family: str, versions: tuple[int, ...], *rest: Any, **more: Any) -> Operator:
+    return Operator("", name, family, *rest, versions=versions, **more)
+
+
+_ROI_SIZE = (
+    Attribute("sampling_ratio", "sampling_ratio", "int", 0),
+    Attribute("spatial_scale", "spatial_scale", "float", 1.0),
+)
+_ONNX_ROI_ALIGN = (
+    (Input("X", "features"), Input("rois", "rois"), Input("batch_indices", "batch_indices", "int64")),
+    (("Y", "T"),),
+    (
+        # In ONNX the maximum is that of the weighted corners.
+        Attribute("mode", "mode", "string", "avg", words={"avg": "avg", "max": "corner_max"}),
+        Attribute("output_height", "output_height", "int", 1),
+        Attribute("output_width", "output_width", "int", 1),
+        *_ROI_SIZE,
+    ),
+)
+_HALF_PIXEL = Attribute(
+    "coordinate_transformation_mode",
+    "aligned",
+    "string",
+    "half_pixel",
+    words={"half_pixel": True, "output_half_pixel": False},
+)
+_MAX_ROI_POOL = (
+    (Input("X", "features"), Input("rois", "rois")),
+    (("Y", "T"),),
+    (Attribute("pooled_shape", "output_size", "ints"), Attribute("spatial_scale", "spatial_scale", "float", 1.0)),
+)
+_NMS_INPUTS = (
+    Input("boxes", "boxes"),
+    Input("scores", "scores"),
+    _optional("max_output_boxes_per_class", "max_output_boxes_per_class", "int64"),
+    _optional("iou_threshold", "iou_threshold", "float32"),
+    _optional("score_threshold", "score_threshold", "float32"),
+)
+_CENTER_POINT_BOX = Attribute("center_point_box", "center_point_box", "int", 0)
+_GRID_SAMPLE = ((Input("X", "x"), Input("grid", "grid")), (("Y", "T"),))
+_GRID_OPTIONS = (
+    Attribute(
+        "padding_mode",
+        "padding_mode",
+        "string",
+        "zeros",
+        words={word: word for word in ("zeros", "border", "reflection")},
+    ),
+    Attribute("align_corners", "align_corners", "int", 0),
+)
+_GRID_WORDS = {
+    "linear": "linear",
+    "bilinear": "linear",
+    "nearest": "nearest",
+    "cubic": "cubic",
+    "bicubic": "cubic",
+}
+_INSTANCE_NORM = (
+    (Input("input", "x"), Input("scale", "scale"), Input("B", "bias")),
+    (("output", "T"),),
+    (Attribute("epsilon", "epsilon", "float", 1e-5),),
+)
+_SCATTER_INPUTS = (Input("data", "data"), Input("indices", "indices", "int64"), Input("updates", "updates"))
+
+
+def _scatter_nd(version: int, *reductions: str) -> Operator:
+    words = {word: word for word in reductions}
+    attributes = (Attribute("reduction", "reduction", "string", "none", words=words),) if reductions else ()
+    return _onnx(
+        "ScatterND",
+        "scatter_nd",
+        (version,),
+        _SCATTER_INPUTS,
+        (("output", "T"),),
+        attributes,
+        dtypes=(*NUMBERS, "string"),
+        native=False,
+    )
+
+
+_DEFORM_CONV = _onnx(
+    "DeformConv",
+    "deform_conv2d",
+    (19, 22),
+    (
+        Input("X", "x"),
+        Input("W", "weight"),
+        Input("offset", "offset"),
+        _optional("B", "bias"),
+        _optional("mask", "mask"),
+    ),
+    (("Y", "T"),),
+    (
+        Attribute("strides", "stride", "ints", (1, 1)),
+        Attribute("pads", "padding", "ints", (0, 0, 0, 0)),
+        Attribute("dilations", "dilation", "ints", (1, 1)),
+        Attribute("group", "groups", "int", 1),
+        Attribute("offset_group", "offset_groups", "int", 1),
+        Attribute("kernel_shape", "kernel_shape", "ints", ()),
+    ),
+)
+_MMCV_CONV_OPTIONS = (
+    Attribute("stride", "stride", "ints", (1, 1)),
+    # Four numbers are MMDeploy's (top, bottom, left, right); detops and ONNX say (top, left, bottom, right).
+    Attribute("padding", "padding", "ints", (0, 0), order=(0, 2, 1, 3)),
+    Attribute("dilation", "dilation", "ints", (1, 1)),
+    Attribute("groups", "groups", "int", 1, ("group",)),
+    Attribute("deform_groups", "offset_groups", "int", 1, ("deformable_groups", "deformable_group", "deform_group")),
+)
+
+_DEFAULT = (
+    _onnx("RoiAlign", "roi_align", (10,), *_ONNX_ROI_ALIGN, fixed={"aligned": False}, native=False),
+    _onnx("RoiAlign", "roi_align", (16, 22), *_ONNX_ROI_ALIGN[:2], (*_ONNX_ROI_ALIGN[2], _HALF_PIXEL), native=False),
+    _onnx("MaxRoiPool", "roi_pool", (1, 22), *_MAX_ROI_POOL),
+    _scatter_nd(11),
+    _scatter_nd(13),
+    _scatter_nd(16, "none", "add", "mul"),
+    _scatter_nd(18, "none", "add", "mul", "min", "max"),
+    _onnx(
+        "NonMaxSuppression",
+        "non_max_suppression",
+        (10, 11),
+        _NMS_INPUTS,
+        (("selected_indices", "int64"),),
+        (_CENTER_POINT_BOX,),
+        dtypes=("float32",),
+        native=False,
+    ),
+    _DEFORM_CONV,
+    _onnx(
+        "GridSample",
+        "grid_sample",
+        (16, 20, 22),
+        *_GRID_SAMPLE,
+        # Version 16 says bilinear and bicubic, the later ones linear and cubic.
+        (Attribute("mode", "mode", "string", "linear", words=_GRID_WORDS), *_GRID_OPTIONS),
+    ),
+    _onnx("InstanceNormalization", "instance_norm", (1, 6, 22), *_INSTANCE_NORM, native=False),
+)
+
+
+def _exported(domain: str) -> tuple[Operator, ...]:
+    """The operators that MMCV and MMDeploy both write."""
+    return (
+        Operator(
+            domain,
+            "MMCVDeformConv2d",
+            "deform_conv2d",
+            (Input("input", "x"), Input("offset", "offset"), Input("weight", "weight")),
+            (("output", "T"),),
+            # A bound of scratch memory: it never changes the result.
+            (*_MMCV_CONV_OPTIONS, Attribute("im2col_step", "im2col_step", "int", None)),
+        ),
+        Operator(
+            domain,
+            "MMCVModulatedDeformConv2d",
+            "deform_conv2d",
+            (
+                Input("input", "x"),
+                Input("offset", "offset"),
+                Input("mask", "mask"),
+                Input("weight", "weight"),
+                _optional("bias", "bias"),
+            ),
+            (("output", "T"),),
+            _MMCV_CONV_OPTIONS,
+        ),
+        Operator(
+            domain,
+            "grid_sampler",
+            "grid_sample",
+            (Input("input", "x"), Input("grid", "grid")),
+            (("output", "T"),),
+            (
+                Attribute("interpolation_mode", "mode", "int", 0, words={0: "linear", 1: "nearest", 2: "cubic"}),
+                Attribute("padding_mode", "padding_mode", "int", 0, words={0: "zeros", 1: "border", 2: "reflection"}),
+                Attribute("align_corners", "align_corners", "int", 0),
+            ),
+        ),
+        *(
+            Operator(domain, name, "instance_norm", *_INSTANCE_NORM)
+            for name in ("MMCVInstanceNormalization", "TRTInstanceNormalization")
+        ),
+    )
+
+
+_MMCV = (
+    Operator(
+        "mmcv",
+        "MMCVRoiAlign",
+        "roi_align",
+        (Input("input", "features"), Input("rois", "rois")),
+        (("output", "T"),),
+        (
+            Attribute("output_height", "output_height", "int"),
+            Attribute("output_width", "output_width", "int"),
+            *_ROI_SIZE,
+            Attribute("mode", "mode", "string", "avg", words={"avg": "avg", "max": "max"}),
+            Attribute("aligned", "aligned", "int", 1),
+        ),
+    ),
+    *(
+        Operator(
+            "mmcv",
+            name,
+            "cumulative",
+            (Input("input", "x"),),
+            (("output", "T"), ("indices", "int64")),
+            (Attribute("dim", "axis", "int"),),
+            fixed={"smallest": name == "cummin"},
+            dtypes=NUMBERS,
+        )
+        for name in ("cummax", "cummin")
+    ),
+    Operator(
+        "mmcv",
+        "NonMaxSuppression",
+        "non_max_suppression_padded",
+        _NMS_INPUTS,
+        (("indices", "int32"),),
+        (
+            _CENTER_POINT_BOX,
+            Attribute("offset", "offset", "int", 0),
+            Attribute("max_output_boxes_per_class", "max_output_boxes_per_class", "int", 0),
+            Attribute("iou_threshold", "iou_threshold", "float", 0.0),
+            Attribute("score_threshold", "score_threshold", "float", 0.0),
+        ),
+    ),
+)
+
+_BOXES = (
+    (Input("box_predictions", "box_predictions"), Input("anchors", "anchors")),
+    (("decoded_boxes", "T"),),
+)
+_AXIS = Attribute("axis", "axis", "int", -1)
+_DETOPS = (
+    Operator(
+        "detops",
+        "DecodeBbox",
+        "decode_bbox",
+        *_BOXES,
+        (Attribute("decode_clip", "decode_clip", "float", math.inf), _AXIS),
+    ),
+    Operator(
+        "detops",
+        "DecodeBboxV2",
+        "decode_bbox",
+        *_BOXES,
+        (
+            # As in CANN, 0 is no bound here.
+            Attribute("decode_clip", "decode_clip", "float", 0.0, words={0: math.inf}),
+            Attribute("lower_clip", "lower_clip", "float", -math.inf),
+            Attribute("scales", "scales", "floats", (1.0, 1.0, 1.0, 1.0)),
+            Attribute("means", "means", "floats", (0.0, 0.0, 0.0, 0.0)),
+            _AXIS,
+        ),
+    ),
+)
+
+OPERATORS = (*_DEFAULT, *_MMCV, *_exported("mmcv"), *_exported("mmdeploy"), *_DETOPS)
+
+
+def find(domain: str, name: str, version: int) -> Operator | None:
+    """Return the operator that a node means in a model that imports this version of its domain; None if there is none."""
+    best = None
+    for operator in OPERATORS:
+        if (operator.domain, operator.name) == (domain, name) and min(operator.versions) <= version:
+            best = operator
+    return best
+
+
+def attribute_arguments(operator: Operator, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return what a node's attributes mean as arguments of the public function; unknown attributes are not read."""
+    return {declared.argument: attribute_argument(declared, attributes) for declared in operator.attributes}
+
+
+def attribute_argument(declared: Attribute, attributes: dict[str, Any]) -> Any:
+    value = next((attributes[name] for name in declared.names if name in attributes), declared.default)
+    if value is REQUIRED:
+        raise ValueError(f"attribute {declared.name}: expected a value, got none")
+    if isinstance(value, bytes):
+        value = value.decode()
+    if declared.words and (declared.kind != "float" or value in declared.words):
+        if value not in declared.words:
+            wanted = ", ".join(map(str, declared.words))
+            raise ValueError(f"attribute {declared.name}: expected one of {wanted}, got {value}")
+        return declared.words[value]
+    if declared.kind in ("ints", "floats"):
+        value = tuple(value)
+        return tuple(value[i] for i in declared.order) if len(value) == len(declared.order) else value
+    return value
+
+
+def supported_ops() -> list[dict[str, Any]]:
+    """Return a table of the operators that the ONNX layer runs.
+
+    Returns
+    -------
+    list of dict
+        For each operator ``domain``, ``operator``, ``versions`` (opset versions of the domain), ``dtypes``, ``inputs``
+        (a name in brackets is optional), ``outputs``, ``attributes`` (by name the default, None where it is required) and
+        ``native``: whether the library for ONNX Runtime holds it, or only :func:`reference_ops`.
+
+    Examples
+    --------
+    >>> import detops.onnx
+    >>> [row["operator"] for row in detops.onnx.supported_ops() if row["domain"] == "detops"]
+    ['DecodeBbox', 'DecodeBboxV2']
+    """
+    return [
+        {
+            "domain": operator.domain,
+            "operator": operator.name,
+            "versions": operator.versions,
+            "dtypes": operator.dtypes,
+            "inputs": tuple(each.name if each.required else f"[{each.name}]" for each in operator.inputs),
+            "outputs": tuple(name for name, _ in operator.outputs),
+            "attributes": {
+                each.name: None if each.default is REQUIRED else each.default for each in operator.attributes
+            },
+            "native": operator.native,
+        }
+        for operator in OPERATORS
+    ]

@@ -1,0 +1,243 @@
+# One call of a kernel: tensors in, a plan of the results, the kernel on the session's threads, tensors out.
+
+cdef enum:
+    MAX_RANK = 8
+
+cdef struct Tensor:
+    bint present
+    int rank
+    int64_t[MAX_RANK] shape
+    Py_ssize_t size
+    # What the kernel reads or writes: float32 where the tensor holds float16.
+    void* data
+    # The tensor's own memory, where that is not what the kernel writes.
+    void* narrow
+
+cdef struct Kernel:
+    const Row* row
+    Api api
+    int version
+    int type
+    const operator_t* kernels
+    Value values[MAX_ATTRIBUTES]
+
+cdef struct Call:
+    const Row* row
+    const Kernel* kernel  # NULL while shapes are inferred
+    const Value* values  # by slot
+    Api api
+    void* context
+    Tensor inputs[MAX_INPUTS]  # by slot
+    Tensor outputs[MAX_OUTPUTS]
+    char message[MESSAGE]
+    Status status  # an error of ONNX Runtime itself
+
+# How many threads a session may have at most: how finely kernels split their work. Set once, with the table.
+cdef int most_threads = 1
+
+cdef struct Job:
+    loop_t loop
+    const void* arguments
+    Py_ssize_t items
+    Py_ssize_t size
+    int failed
+
+
+cdef void run_part(void* data, size_t part) noexcept nogil:
+    cdef Job* job = <Job*> data
+    cdef Py_ssize_t begin = <Py_ssize_t> part * job.size
+    if job.loop(job.arguments, begin, min(begin + job.size, job.items)):
+        job.failed = 1
+
+
+cdef int spread_session(
+    const Team* team, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
+) noexcept nogil:
+    """The team of ONNX Runtime: the session's own threads, where its version lends them."""
+    cdef const Call* call = <const Call*> team.pool
+    cdef Job job
+    job.size = max(grain, <Py_ssize_t> 1)
+    cdef Py_ssize_t parts = (items + job.size - 1) // job.size
+    if parts < 2 or call.kernel.version < NEWEST_API:
+        return loop(arguments, 0, items) if items > 0 else 0
+    job.loop = loop
+    job.arguments = arguments
+    job.items = items
+    job.failed = 0
+    cdef Status status = (<parallel_for_t> call.api[KERNEL_CONTEXT_PARALLEL_FOR])(call.context, run_part, parts, 0, &job)
+    if status is not NULL:
+        release_status(call.api, status)
+        return -1
+    return -job.failed
+
+
+cdef int run_kernel(Call* call, int which, const void* arguments) noexcept nogil:
+    """Run a kernel of the call's operator."""
+    cdef Team team
+    team.spread = spread_session
+    team.pool = call
+    team.threads = most_threads if call.kernel.version >= NEWEST_API else 1
+    if call.kernel.kernels[which](arguments, &team):
+        snprintf(call.message, MESSAGE, "not enough memory for the scratch space of a kernel")
+        return -1
+    return 0
+
+
+cdef int width(int type) noexcept nogil:
+    if type in (TYPE_INT64, TYPE_UINT64, TYPE_DOUBLE):
+        return 8
+    if type in (TYPE_FLOAT, TYPE_INT32, TYPE_UINT32):
+        return 4
+    return 2 if type in (TYPE_INT16, TYPE_UINT16, TYPE_FLOAT16) else 1
+
+
+cdef void count_elements(Tensor* tensor) noexcept nogil:
+    cdef int i
+    tensor.size = 1
+    for i in range(tensor.rank):
+        tensor.size *= tensor.shape[i]
+
+
+cdef Py_ssize_t extent(const Tensor* tensor, int begin, int end) noexcept nogil:
+    """The number of elements that some axes span."""
+    cdef Py_ssize_t product = 1
+    cdef int i
+    for i in range(begin, end):
+        product *= tensor.shape[i]
+    return product
+
+
+cdef int read_shape(Call* call, const void* info, Tensor* tensor, const char* name) noexcept nogil:
+    cdef size_t rank = 0
+    call.status = (<get_size_t> call.api[GET_DIMENSIONS_COUNT])(info, &rank)
+    if call.status is not NULL:
+        return -1
+    if rank > MAX_RANK:
+        snprintf(call.message, MESSAGE, "%s: expected at most %d axes, got %d", name, <int> MAX_RANK, <int> rank)
+        return -1
+    tensor.rank = <int> rank
+    call.status = (<get_dimensions_t> call.api[GET_DIMENSIONS])(info, tensor.shape, rank)
+    return 0 if call.status is NULL else -1
+
+
+cdef int fetch_input(Call* call, const Input* declared, size_t index) noexcept nogil:
+    cdef Tensor* tensor = &call.inputs[declared.slot]
+    cdef void* value = NULL
+    cdef void* info = NULL
+    cdef void* data = NULL
+    tensor.narrow = NULL
+    tensor.data = NULL
+    call.status = (<get_indexed_t> call.api[KERNEL_CONTEXT_GET_INPUT])(call.context, index, &value)
+    if call.status is not NULL:
+        return -1
+    if value is NULL:
+        tensor.present = False
+        return 0
+    tensor.present = True
+    call.status = (<get_pointer_t> call.api[GET_TENSOR_TYPE_AND_SHAPE])(value, &info)
+    if call.status is not NULL:
+        return -1
+    cdef int failed = read_shape(call, info, tensor, declared.name)
+    (<release_t> call.api[RELEASE_TENSOR_TYPE_AND_SHAPE_INFO])(info)
+    if failed:
+        return -1
+    count_elements(tensor)
+    call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &data)
+    if call.status is not NULL:
+        return -1
+    tensor.data = data
+    if declared.type == 0 and call.kernel.type == TYPE_FLOAT16:
+        tensor.narrow = data
+        tensor.data = malloc(max(tensor.size, 1) * sizeof(float))
+        if tensor.data is NULL:
+            return out_of_memory(call)
+        widen(<const half_t*> data, <float*> tensor.data, tensor.size)
+    return 0
+
+
+cdef int out_of_memory(Call* call) noexcept nogil:
+    snprintf(call.message, MESSAGE, "not enough memory")
+    return -1
+
+
+cdef int place_output(Call* call, int index) noexcept nogil:
+    """Ask ONNX Runtime for the memory of a result whose shape is planned."""
+    cdef Tensor* tensor = &call.outputs[index]
+    cdef int type = call.row.outputs[index].type or call.kernel.type
+    cdef void* value = NULL
+    cdef void* data = NULL
+    tensor.data = tensor.narrow = NULL
+    count_elements(tensor)
+    call.status = (<get_output_t> call.api[KERNEL_CONTEXT_GET_OUTPUT])(
+        call.context, index, tensor.shape, tensor.rank, &value)
+    if call.status is not NULL:
+        return -1
+    if value is not NULL:
+        call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &data)
+        if call.status is not NULL:
+            return -1
+    tensor.present = value is not NULL
+    tensor.narrow = data
+    tensor.data = data
+    if not tensor.present or type == TYPE_FLOAT16:
+        tensor.data = malloc(max(tensor.size, 1) * (4 if type == TYPE_FLOAT16 else width(type)))
+        if tensor.data is NULL:
+            tensor.narrow = NULL
+            return out_of_memory(call)
+    return 0
+
+
+cdef void finish(Call* call, int outputs, bint done) noexcept nogil:
+    """Round what was computed in float32, and free all scratch memory."""
+    cdef Tensor* tensor
+    cdef int i
+    for i in range(outputs):
+        tensor = &call.outputs[i]
+        if tensor.data is tensor.narrow:
+            continue
+        if done and tensor.present:
+            narrow(<const float*> tensor.data, <half_t*> tensor.narrow, tensor.size)
+        free(tensor.data)
+    for i in range(call.row.input_count):
+        tensor = &call.inputs[call.row.inputs[i].slot]
+        if tensor.narrow is not NULL:
+            free(tensor.data)
+
+
+cdef Status outcome(Call* call) noexcept nogil:
+    """The error of a call that failed: ONNX Runtime's own, or ours with the operator's name before it."""
+    cdef char[MESSAGE] message
+    if call.status is not NULL:
+        return call.status
+    snprintf(message, MESSAGE, "%s: %s", call.row.title, call.message)
+    return make_status(call.api, ORT_INVALID_ARGUMENT, message)
+
+
+cdef Status kernel_compute(void* kernel, void* context) noexcept nogil:
+    cdef Call call
+    cdef int i, failed = 0, placed = 0
+    cdef size_t inputs = 0
+    call.kernel = <const Kernel*> kernel
+    call.row = call.kernel.row
+    call.values = call.kernel.values
+    call.api = call.kernel.api
+    call.context = context
+    call.message[0] = 0
+    for i in range(MAX_INPUTS):
+        call.inputs[i].present = False
+        call.inputs[i].narrow = NULL
+    call.status = (<get_size_t> call.api[KERNEL_CONTEXT_GET_INPUT_COUNT])(context, &inputs)
+    if call.status is not NULL:
+        return call.status
+    for i in range(call.row.input_count):
+        if not failed and <size_t> i < inputs:
+            failed = fetch_input(&call, &call.row.inputs[i], i)
+    if not failed:
+        failed = call.row.plan(&call)
+    while not failed and placed < call.row.output_count:
+        failed = place_output(&call, placed)
+        placed += 1
+    if not failed:
+        failed = call.row.compute(&call)
+    finish(&call, placed, not failed)
+    return outcome(&call) if failed else NULL

@@ -1,0 +1,189 @@
+# Filling the table from Python, once: _library.py passes the rows of _table.py.
+
+TYPES = {
+    "float16": TYPE_FLOAT16, "float32": TYPE_FLOAT, "float64": TYPE_DOUBLE, "bool": TYPE_BOOL,
+    "int8": TYPE_INT8, "int16": TYPE_INT16, "int32": TYPE_INT32, "int64": TYPE_INT64,
+    "uint8": TYPE_UINT8, "uint16": TYPE_UINT16, "uint32": TYPE_UINT32, "uint64": TYPE_UINT64,
+}
+KINDS = {
+    "int": ATTRIBUTE_INT, "ints": ATTRIBUTE_INTS, "float": ATTRIBUTE_FLOAT, "floats": ATTRIBUTE_FLOATS,
+    "string": ATTRIBUTE_STRING,
+}
+
+# family: its inputs and attributes by the slots that families.pxi gives them
+FAMILIES = {
+    "cumulative": (("x",), ("axis", "smallest")),
+    "decode_bbox": (("box_predictions", "anchors"), ("decode_clip", "lower_clip", "scales", "means", "axis")),
+    "non_max_suppression_padded": (
+        ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+        ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+    ),
+    "roi_align": (
+        ("features", "rois"),
+        ("output_height", "output_width", "spatial_scale", "sampling_ratio", "mode", "aligned"),
+    ),
+}
+
+cdef list _kept = []  # texts that C points to
+
+cdef struct Steps:
+    step_t plan
+    step_t compute
+
+
+cdef Steps _steps(str family):
+    cdef Steps steps
+    if family == "cumulative":
+        steps = Steps(plan_cumulative, compute_cumulative)
+    elif family == "decode_bbox":
+        steps = Steps(plan_decode_bbox, compute_decode_bbox)
+    elif family == "non_max_suppression_padded":
+        steps = Steps(plan_nms, compute_nms)
+    elif family == "roi_align":
+        steps = Steps(plan_roi_align, compute_roi_align)
+    else:
+        raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
+    return steps
+
+
+cdef const char* _text(str text) except NULL:
+    kept = text.encode()
+    _kept.append(kept)
+    return <const char*> kept
+
+
+cdef Value _value(object numbers):
+    """A value of a number, several numbers, or None for an absent one."""
+    cdef Value value
+    cdef int i
+    memset(&value, 0, sizeof(Value))
+    items = () if numbers is None else numbers if isinstance(numbers, tuple) else (numbers,)
+    value.count = len(items)
+    for i, item in enumerate(items):
+        value.number[i] = item
+        if isinstance(item, int):
+            value.whole[i] = item
+    return value
+
+
+cdef int _define_attribute(Attribute* attribute, dict source, tuple slots) except -1:
+    cdef int i
+    attribute.name_count = len(source["names"])
+    for i, name in enumerate(source["names"]):
+        attribute.names[i] = _text(name)
+    attribute.slot = slots.index(source["argument"])
+    attribute.kind = KINDS[source["kind"]]
+    attribute.required = source["required"]
+    attribute.fallback = _value(source["fallback"])
+    attribute.word_count = len(source["words"])
+    for i, (word, code) in enumerate(source["words"]):
+        if isinstance(word, str):
+            attribute.words[i].text = _text(word)
+        else:
+            attribute.words[i].number = word
+        attribute.words[i].code = code
+    attribute.order_count = len(source["order"])
+    for i, place in enumerate(source["order"]):
+        attribute.order[i] = place
+    return 0
+
+
+cdef int _define_row(Row* row, dict source) except -1:
+    inputs, attributes = FAMILIES[source["family"]]
+    cdef Steps steps = _steps(source["family"])
+    cdef int i, j
+    row.domain = _text(source["domain"])
+    row.name = _text(source["name"])
+    row.title = _text(source["title"])
+    row.plan = steps.plan
+    row.compute = steps.compute
+    row.input_count = len(source["inputs"])
+    for i, (name, argument, dtype, required) in enumerate(source["inputs"]):
+        row.inputs[i].name = _text(name)
+        row.inputs[i].slot = inputs.index(argument)
+        row.inputs[i].type = 0 if dtype == "T" else TYPES[dtype]
+        row.inputs[i].required = required
+        row.has_optional = row.has_optional or not required
+    row.output_count = len(source["outputs"])
+    for i, dtype in enumerate(source["outputs"]):
+        row.outputs[i].type = 0 if dtype == "T" else TYPES[dtype]
+    for argument, value in source["fixed"].items():
+        row.fixed[<int> attributes.index(argument)] = _value(value)
+    row.attribute_count = len(source["attributes"])
+    for i, attribute in enumerate(source["attributes"]):
+        _define_attribute(&row.attributes[i], attribute, attributes)
+    row.type_count = len(source["kernels"])
+    for i, (dtype, capsules) in enumerate(source["kernels"]):
+        row.types[i] = TYPES[dtype]
+        for j, capsule in enumerate(capsules):
+            row.kernels[i][j] = <operator_t> PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+    return 0
+
+
+def define(rows_by_domain, int threads):
+    """Fill the table: for each domain a list of rows, each a dict of plain values."""
+    global domain_count, most_threads
+    cdef Row* rows
+    cdef int i, j
+    if domain_count:
+        raise RuntimeError("the table is filled once")
+    for i, (domain, sources) in enumerate(rows_by_domain.items()):
+        rows = <Row*> calloc(len(sources), sizeof(Row))
+        if rows is NULL:
+            raise MemoryError
+        for j, source in enumerate(sources):
+            _define_row(&rows[j], source)
+        domains[i].name = _text(domain)
+        domains[i].rows = rows
+        domains[i].row_count = len(sources)
+    most_threads = threads
+    domain_count = len(rows_by_domain)
+
+
+def select(names):
+    """Choose the domains of registrations from now on."""
+    cdef int i
+    for i in range(domain_count):
+        domains[i].selected = domains[i].name.decode() in names
+
+
+def layout():
+    """Where ONNX Runtime expects what: byte offsets in OrtCustomOp, for tests."""
+    cdef CustomOp op
+    cdef char* start = <char*> &op
+    return {
+        "create_kernel": <char*> &op.create_kernel - start,
+        "kernel_compute": <char*> &op.kernel_compute - start,
+        "kernel_destroy": <char*> &op.kernel_destroy - start,
+        "get_input_characteristic": <char*> &op.get_input_characteristic - start,
+        "get_input_memory_type": <char*> &op.get_input_memory_type - start,
+        "create_kernel_v2": <char*> &op.create_kernel_v2 - start,
+        "kernel_compute_v2": <char*> &op.kernel_compute_v2 - start,
+        "infer_output_shape": <char*> &op.infer_output_shape - start,
+        "get_end_version": <char*> &op.get_end_version - start,
+        "size": sizeof(CustomOp),
+    }
+
+
+def described():
+    """What the table now says, read back from C: the domain, name, inputs, outputs, attributes and types of each row."""
+    cdef Row* row
+    cdef int i, j, k
+    names = {code: name for name, code in TYPES.items()} | {0: "T"}
+    kinds = {code: name for name, code in KINDS.items()}
+    found = []
+    for i in range(domain_count):
+        for j in range(domains[i].row_count):
+            row = &domains[i].rows[j]
+            found.append({
+                "domain": row.domain.decode(),
+                "name": row.name.decode(),
+                "inputs": [(row.inputs[k].name.decode(), names[row.inputs[k].type], bool(row.inputs[k].required))
+                           for k in range(row.input_count)],
+                "outputs": [names[row.outputs[k].type] for k in range(row.output_count)],
+                "attributes": [
+                    (row.attributes[k].names[0].decode(), kinds[row.attributes[k].kind], bool(row.attributes[k].required))
+                    for k in range(row.attribute_count)],
+                "dtypes": [names[row.types[k]] for k in range(row.type_count)],
+            })
+    return found

@@ -1,0 +1,75 @@
+# DecodeBbox and DecodeBboxV2
+
+cdef enum:
+    BOX_PREDICTIONS = 0
+    BOX_ANCHORS
+cdef enum:
+    BOX_DECODE_CLIP = 0
+    BOX_LOWER_CLIP
+    BOX_SCALES
+    BOX_MEANS
+    BOX_AXIS
+
+
+cdef bint shares_anchors(const Tensor* predictions, const Tensor* anchors) noexcept nogil:
+    """Whether each anchor has several boxes along the last axis."""
+    cdef int i
+    cdef int last = predictions.rank - 1
+    if anchors.rank != predictions.rank or anchors.shape[last] != 4 or predictions.shape[last] % 4:
+        return False
+    for i in range(last):
+        if anchors.shape[i] != predictions.shape[i]:
+            return False
+    return True
+
+
+cdef int plan_decode_bbox(Call* call) noexcept nogil:
+    cdef const Tensor* predictions = &call.inputs[BOX_PREDICTIONS]
+    cdef const Tensor* anchors = &call.inputs[BOX_ANCHORS]
+    cdef int64_t axis = call.values[BOX_AXIS].whole[0]
+    cdef double lower = call.values[BOX_LOWER_CLIP].number[0]
+    cdef double upper = call.values[BOX_DECODE_CLIP].number[0]
+    cdef int i
+    if predictions.rank == 0:
+        return wrong_shape(call, BOX_PREDICTIONS, "(..., 4)")
+    if not -predictions.rank <= axis < predictions.rank:
+        return wrong_value(call, BOX_AXIS, "an axis of the predictions")
+    if not -INFINITY < upper <= INFINITY:
+        return wrong_number(call, BOX_DECODE_CLIP, "a number or inf")
+    if not -INFINITY <= lower < INFINITY:
+        return wrong_number(call, BOX_LOWER_CLIP, "a number or -inf")
+    for i in range(4):
+        if call.values[BOX_SCALES].count != 4 or not isfinite(call.values[BOX_SCALES].number[i]) or (
+                call.values[BOX_SCALES].number[i] == 0):
+            return wrong_number(call, BOX_SCALES, "4 finite numbers other than 0")
+        if call.values[BOX_MEANS].count != 4 or not isfinite(call.values[BOX_MEANS].number[i]):
+            return wrong_number(call, BOX_MEANS, "4 finite numbers")
+    axis = axis + predictions.rank if axis < 0 else axis
+    if not (axis == predictions.rank - 1 and shares_anchors(predictions, anchors)):
+        if predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1):
+            return wrong_shape(call, BOX_PREDICTIONS, "with 4 coordinates along the axis")
+        if not same_shape(predictions, anchors):
+            return wrong_shape(call, BOX_ANCHORS, "that of box_predictions with 4 coordinates")
+    copy_shape(call, BOX_PREDICTIONS, 0)
+    return 0
+
+
+cdef int compute_decode_bbox(Call* call) noexcept nogil:
+    cdef const Tensor* predictions = &call.inputs[BOX_PREDICTIONS]
+    cdef int axis = <int> call.values[BOX_AXIS].whole[0]
+    cdef Boxes boxes
+    if axis < 0:
+        axis += predictions.rank
+    boxes.subject = <const real*> predictions.data
+    boxes.anchors = <const real*> call.inputs[BOX_ANCHORS].data
+    boxes.out = <real*> call.outputs[0].data
+    boxes.count = predictions.size // 4
+    boxes.classes = 1
+    if axis == predictions.rank - 1:
+        boxes.classes = max(predictions.shape[axis] // 4, 1)
+    boxes.inner = max(extent(predictions, axis + 1, predictions.rank), 1)
+    memcpy(boxes.scales, call.values[BOX_SCALES].number, sizeof(boxes.scales))
+    memcpy(boxes.means, call.values[BOX_MEANS].number, sizeof(boxes.means))
+    boxes.lower_clip = call.values[BOX_LOWER_CLIP].number[0]
+    boxes.decode_clip = call.values[BOX_DECODE_CLIP].number[0]
+    return run_kernel(call, 0, &boxes)

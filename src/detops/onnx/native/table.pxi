@@ -1,0 +1,73 @@
+# The table of operators as C data. Python fills it once, before the library is handed out, and nothing changes it after.
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset, strcmp, strncmp, strstr
+
+cdef enum:
+    MAX_NAMES = 6
+    MAX_NUMBERS = 8
+    MAX_WORDS = 8
+    MAX_INPUTS = 6
+    MAX_OUTPUTS = 2
+    MAX_ATTRIBUTES = 12
+    MAX_TYPES = 12
+    MAX_KERNELS = 2
+
+cdef struct Value:
+    # Of an attribute; no number means that it is absent.
+    int count
+    int64_t whole[MAX_NUMBERS]
+    double number[MAX_NUMBERS]
+
+cdef struct Word:
+    # What a node may hold (a text or a number), and the number that the kernel knows it by.
+    const char* text
+    double number
+    double code
+
+cdef struct Attribute:
+    const char* names[MAX_NAMES]
+    int name_count
+    int slot
+    int kind
+    bint required
+    Value fallback
+    Word words[MAX_WORDS]
+    int word_count
+    int order[MAX_NUMBERS]
+    int order_count
+
+cdef struct Input:
+    const char* name
+    int slot
+    int type  # 0: the type of the node
+    bint required
+
+cdef struct Output:
+    int type
+
+cdef struct Call
+
+cdef enum:  # what a step may return but 0
+    REFUSED = -1
+    UNKNOWN = 1  # a plan that depends on data, before there is any
+
+# Of a family of operators: plan checks shapes and sets those of the results, compute runs the kernel.
+ctypedef int (*step_t)(Call* call) noexcept nogil
+
+cdef struct Row:
+    const char* domain
+    const char* name
+    const char* title
+    step_t plan
+    step_t compute
+    Input inputs[MAX_INPUTS]
+    int input_count
+    Output outputs[MAX_OUTPUTS]
+    int output_count
+    Attribute attributes[MAX_ATTRIBUTES]
+    int attribute_count
+    Value fixed[MAX_ATTRIBUTES]  # by slot: what the operator itself settles
+    int types[MAX_TYPES]
+    operator_t kernels[MAX_TYPES][MAX_KERNELS]
+    int type_count
+    bint has_optional

@@ -1,0 +1,131 @@
+"""Cases of nms, batched_nms, non_max_suppression and non_max_suppression_padded.
+
+Coordinates are eighths and thresholds are ratios of small numbers, so that every type decides as float64 does.
+"""
+
+import numpy as np
+
+from tests.cases import Case
+
+_rng = np.random.default_rng(11)
+
+
+def _boxes(*shape, turned=False):
+    low = _rng.integers(0, 64, (*shape, 2))
+    high = low + _rng.integers(1, 48, (*shape, 2))
+    boxes = np.concatenate([low, high], -1) / 8
+    if turned:
+        boxes = np.where(_rng.random((*shape, 1)) < 0.5, boxes, boxes[..., [0, 3, 2, 1]])
+        boxes = np.where(_rng.random((*shape, 1)) < 0.5, boxes, boxes[..., [2, 1, 0, 3]])
+    return boxes
+
+
+def _centred(*shape):
+    return np.concatenate([_rng.integers(0, 64, (*shape, 2)), _rng.integers(1, 48, (*shape, 2))], -1) / 8
+
+
+def _scores(*shape):
+    return _rng.integers(-8, 64, shape) / 64
+
+
+_N = 25
+_B, _S, _L = _boxes(_N), _scores(_N), _rng.integers(-2, 3, _N)
+_BATCH, _TURNED, _CENTRED, _CLASSES = _boxes(2, 18), _boxes(2, 18, turned=True), _centred(2, 18), _scores(2, 3, 18)
+_ODD = np.array(
+    [
+        [0, 0, 4, 4],
+        [0, 0, 4, 4],
+        [4, 4, 0, 0],
+        [4, 0, 0, 4],
+        [1, 1, 1, 3],
+        [1, 1, 1, 3],
+        [np.nan, 0, 4, 4],
+        [0, 0, 4, np.nan],
+        [0, 0, np.inf, np.inf],
+        [-np.inf, 0, 4, 4],
+        [-np.inf, -np.inf, np.inf, np.inf],
+        [np.inf, np.inf, np.inf, np.inf],
+        [0, 0, 4, 3],
+        [-0.0, -0.0, 4, 4],
+    ]
+)
+_ODD_SCORES = np.array([1, 0.5, 0.5, np.inf, -np.inf, -1, 3, 3, 0, 2, 4, 0.25, np.nan, -0.0])
+
+_EVERYWHERE = [
+    ("plain", _B, _S, {"iou_threshold": 0.5}),
+    ("threshold of 0", _B, _S, {"iou_threshold": 0}),
+    ("threshold of 1", np.tile(_B, (2, 1)), np.tile(_S, 2), {"iou_threshold": 1}),
+    ("offset", _B, _S, {"iou_threshold": 0.25, "offset": 1}),
+    ("above a score", _B, _S, {"iou_threshold": 0.5, "score_threshold": 0.25}),
+    ("above a negative score", _B, _S, {"iou_threshold": 0.5, "score_threshold": -0.0625}),
+    ("above every score", _B, _S, {"iou_threshold": 0.5, "score_threshold": 1}),
+    ("a few", _B, _S, {"iou_threshold": 0.5, "max_output_boxes": 5}),
+    ("none", _B, _S, {"iou_threshold": 0.5, "max_output_boxes": 0}),
+    ("more than there are", _B, _S, {"iou_threshold": 0.5, "max_output_boxes": 2**63}),
+    ("ties", _B, np.ones(_N), {"iou_threshold": 0.5}),
+    ("signed zeros tie", _B, np.where(np.arange(_N) % 2, 0.0, -0.0), {"iou_threshold": 0.5}),
+    ("no boxes", np.empty((0, 4)), np.empty(0), {"iou_threshold": 0.5}),
+    ("few scores, far apart", _B[:2], np.array([-np.inf, 1]), {"iou_threshold": 0.5}),
+    ("one box", _B[:1], _S[:1], {"iou_threshold": 0.5}),
+    ("no score", _B, np.full(_N, np.nan), {"iou_threshold": 0.5}),
+    ("odd boxes and scores", _ODD, _ODD_SCORES, {"iou_threshold": 0.5}),
+    ("odd boxes, offset", _ODD, _ODD_SCORES, {"iou_threshold": 0.5, "offset": 1}),
+    ("odd boxes, threshold of 0", _ODD, _ODD_SCORES, {"iou_threshold": 0}),
+]
+_PER_CLASS = [
+    ("all", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5}),
+    ("defaults", {}),
+    ("a few", {"max_output_boxes_per_class": 3, "iou_threshold": 0.25}),
+    ("above a score", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "score_threshold": 0.25}),
+    ("above 0", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "score_threshold": 0.0}),
+    ("above every score", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "score_threshold": 2.0}),
+    ("no limit", {"max_output_boxes_per_class": 2**63 - 1, "iou_threshold": 0.5}),
+]
+_SHAPES = [
+    ("no boxes", np.empty((2, 0, 4)), np.empty((2, 3, 0))),
+    ("no classes", _BATCH, np.empty((2, 0, 18))),
+    ("no batches", np.empty((0, 18, 4)), np.empty((0, 3, 18))),
+    ("odd boxes and scores", _ODD[None], np.stack([_ODD_SCORES, _ODD_SCORES[::-1]])[None]),
+]
+
+CASES = []
+for _name, _boxes_, _scores_, _options in _EVERYWHERE:
+    _arrays = {"boxes": _boxes_, "scores": _scores_}
+    CASES.append(Case("nms", _name, _arrays, _options))
+    _labelled = {**_arrays, "labels": np.arange(len(_scores_)) % 3 - 1}
+    CASES.append(Case("batched_nms", _name, _labelled, _options, fixed=("labels",)))
+for _name, _labels in (
+    ("one label", np.full(_N, 7, np.uint8)),
+    ("a label each", np.arange(_N, dtype=np.int16)),
+    ("labels far apart", _L.astype(np.uint64)),
+):
+    _arrays = {"boxes": _B, "scores": _S, "labels": _labels}
+    CASES.append(Case("batched_nms", _name, _arrays, {"iou_threshold": 0.25}, fixed=("labels",)))
+for _name, _options in _PER_CLASS:
+    for _form, _boxes_, _extra in (
+        ("corners", _TURNED, {}),
+        ("centre", _CENTRED, {"center_point_box": True}),
+    ):
+        for _operator in ("non_max_suppression", "non_max_suppression_padded"):
+            CASES.append(
+                Case(_operator, f"{_name}, {_form}", {"boxes": _boxes_, "scores": _CLASSES}, {**_options, **_extra})
+            )
+    CASES.append(
+        Case(
+            "non_max_suppression_padded",
+            f"{_name}, offset",
+            {"boxes": _BATCH, "scores": _CLASSES},
+            {**_options, "offset": 1},
+        )
+    )
+for _name, _boxes_, _scores_ in _SHAPES:
+    for _operator in ("non_max_suppression", "non_max_suppression_padded"):
+        for _extra in ({}, {"center_point_box": True}):
+            CASES.append(
+                Case(
+                    _operator,
+                    f"{_name}{', centre' if _extra else ''}",
+                    {"boxes": _boxes_, "scores": _scores_},
+                    {"max_output_boxes_per_class": 20, "iou_threshold": 0.5, **_extra},
+                )
+            )

@@ -1,0 +1,109 @@
+"""Non-maximum suppression, one pair of boxes at a time.
+
+The functions named as in the library take its arguments and compute in float64. ``greedy`` computes in the type of the
+boxes that it is given, for tests that must know how the last bit is rounded.
+"""
+
+import numpy as np
+
+
+def iou(a, b, offset=0):
+    """Intersection over union of (x1, y1, x2, y2), 0 where it is not defined."""
+    zero, one = a.dtype.type(0), a.dtype.type(offset)
+    sides = [(box[2] + one - box[0], box[3] + one - box[1]) for box in (a, b)]
+    areas = [width * height if width > 0 and height > 0 else zero for width, height in sides]
+    if not all(0 < area < np.inf for area in areas):
+        return zero
+    width = min(a[2], b[2]) + one - max(a[0], b[0])
+    height = min(a[3], b[3]) + one - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return zero
+    shared = width * height
+    return shared / (areas[0] + areas[1] - shared)
+
+
+def greedy(boxes, scores, iou_threshold, passes=lambda score: True, limit=None, offset=0, labels=None):
+    """Indices kept, by falling score."""
+    candidates = [i for i, score in enumerate(scores) if not np.isnan(score) and passes(score)]
+    kept = []
+    for i in sorted(candidates, key=lambda i: (-scores[i], i)):
+        rivals = [j for j in kept if labels is None or labels[j] == labels[i]]
+        if not any(iou(boxes[j], boxes[i], offset) > iou_threshold for j in rivals):
+            kept.append(i)
+    return kept if limit is None else kept[:limit]
+
+
+def _above(threshold):
+    return lambda score: threshold is None or score > threshold
+
+
+def _float64(*arrays):
+    return (np.asarray(array, np.float64) for array in arrays)
+
+
+def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0):
+    boxes, scores = _float64(boxes, scores)
+    kept = greedy(boxes, scores, iou_threshold, _above(score_threshold), max_output_boxes, offset)
+    return np.array(kept, np.int64)
+
+
+def batched_nms(boxes, scores, labels, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0):
+    boxes, scores = _float64(boxes, scores)
+    kept = greedy(boxes, scores, iou_threshold, _above(score_threshold), max_output_boxes, offset, labels)
+    return np.array(kept, np.int64)
+
+
+def _from_centre(boxes):
+    x, y, width, height = np.moveaxis(boxes, -1, 0)
+    return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], -1)
+
+
+def _select(boxes, scores, iou_threshold, passes, limit, offset):
+    rows = []
+    for b, c in np.ndindex(*scores.shape[:2]):
+        kept = greedy(boxes[b], scores[b, c], iou_threshold, passes, limit, offset)
+        rows += [(b, c, i) for i in kept]
+    return np.array(rows, np.int64).reshape(len(rows), 3)
+
+
+def non_max_suppression(
+    boxes,
+    scores,
+    max_output_boxes_per_class=0,
+    iou_threshold=0.0,
+    score_threshold=None,
+    *,
+    center_point_box=False,
+):
+    boxes, scores = _float64(boxes, scores)
+    if center_point_box:
+        boxes = _from_centre(boxes)
+    else:
+        boxes = np.concatenate(
+            [np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1
+        )
+    return _select(boxes, scores, iou_threshold, _above(score_threshold), max_output_boxes_per_class, 0)
+
+
+def non_max_suppression_padded(
+    boxes,
+    scores,
+    max_output_boxes_per_class=0,
+    iou_threshold=0.0,
+    score_threshold=0.0,
+    *,
+    center_point_box=False,
+    offset=0,
+):
+    boxes, scores = _float64(boxes, scores)
+    if center_point_box:
+        boxes = _from_centre(boxes)
+    limit = min(max_output_boxes_per_class or boxes.shape[1], boxes.shape[1])
+
+    def passes(score):
+        return not (score_threshold > 0 and score < score_threshold)
+
+    selected = _select(boxes, scores, iou_threshold, passes, limit, offset)
+    rows = np.full((scores.shape[0] * scores.shape[1] * limit, 3), -1, np.int32)
+    rows[: len(selected)] = selected
+    return rows

@@ -1,0 +1,299 @@
+"""Which backend a call runs on, what is said where one is missing, and where arrays live."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import detops
+from detops import _registry
+from detops._cuda.device import cuda
+from tests import calls
+from tests.processes import output, run
+
+X = np.array([[1.0, 3.0, 2.0], [0.0, 5.0, 5.0]])
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Backends of the calls that follow."""
+    found: list[str] = []
+    original = _registry.kernel
+
+    def kernel(name: str, backend: str, dtype: np.dtype) -> Any:
+        found.append(backend)
+        return original(name, backend, dtype)
+
+    monkeypatch.setattr(_registry, "kernel", kernel)
+    return found
+
+
+def test_the_backend_of_a_call(used: list[str]) -> None:
+    detops.cummax(X)
+    detops.cummax(X, backend="numba")
+    with detops.use_backend("numba"):
+        detops.cummax(X)
+        detops.cummax(X, backend="cython")
+        with detops.use_backend("cuda"):
+            detops.cummax(X)
+            with detops.use_backend(None):
+                detops.cummax(X)
+        detops.cummax(X)
+    detops.cummax(X)
+    assert used == ["cython", "numba", "numba", "cython", "cuda", "cython", "numba", "cython"]
+
+
+def test_an_exception_restores_the_default(used: list[str]) -> None:
+    with pytest.raises(ZeroDivisionError), detops.use_backend("numba"):
+        raise ZeroDivisionError
+    detops.cummax(X)
+    assert used == ["cython"]
+
+
+@pytest.mark.parametrize("wrong", ["torch", "", 3])
+def test_unknown_backends(wrong: Any) -> None:
+    message = rf"^backend: expected one of 'cython', 'numba', 'cuda' or None, got {wrong!r}$"
+    with pytest.raises(ValueError, match=message):
+        detops.cummax(X, backend=wrong)
+    with pytest.raises(ValueError, match=message), detops.use_backend(wrong):
+        pass
+
+
+CALL = "import sys, detops; detops.cummax([1.0], backend=sys.argv[1])"
+
+
+@pytest.mark.parametrize("backend", ["numba", "cuda"])
+def test_a_backend_that_is_not_installed(backend: str) -> None:
+    last = run(CALL, backend, blocked=("numba",)).stderr.splitlines()[-1]
+    assert last == (
+        f"detops._registry.BackendError: backend {backend!r} cannot be loaded: No module named 'numba'; "
+        f'pip install "detops[{backend}]" brings what it needs'
+    )
+    code = f"import detops\nwith detops.use_backend({backend!r}): pass"
+    assert run(code, blocked=("numba",)).stderr.splitlines()[-1] == last
+
+
+def test_compiled_modules_that_are_missing() -> None:
+    last = run(CALL, "cython", blocked=("detops._cython.cpu",)).stderr.splitlines()[-1]
+    assert last.startswith("detops._registry.BackendError: backend 'cython': the compiled modules are missing (")
+
+
+def test_numba_steps_in_and_says_so_once() -> None:
+    code = """
+import warnings
+import detops
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        print(detops.cummax([1.0, 3.0, 2.0]).indices.tolist())
+print(len(said), said[0].category.__name__, said[0].message, said[0].filename)
+"""
+    *results, last = output(code, blocked=("detops._cython.cpu",)).splitlines()
+    assert results == ["[0, 1, 1]"] * 3
+    assert last.startswith("1 RuntimeWarning backend 'cython': the compiled modules are missing (")
+    # The warning points at the caller's line.
+    assert last.endswith("detops uses its Numba backend <string>")
+
+
+def test_no_backend_at_all() -> None:
+    code = "import detops; detops.cummax([1.0])"
+    last = run(code, blocked=("detops._cython.cpu", "numba")).stderr.splitlines()[-1]
+    assert last.startswith("detops._registry.BackendError: no CPU backend: backend 'cython'")
+    assert 'pip install "detops[numba]"' in last
+
+
+def test_no_gpu() -> None:
+    last = run(CALL, "cuda", NUMBA_ENABLE_CUDASIM="0", CUDA_VISIBLE_DEVICES="").stderr.splitlines()[-1]
+    assert last.startswith("detops._registry.BackendError: backend 'cuda' cannot be loaded: Numba finds no CUDA driver")
+
+
+def test_show_config_without_anything() -> None:
+    text = output("import detops; detops.show_config()", blocked=("numba", "scipy", "onnx", "onnxruntime"))
+    rows = dict(line.split(None, 1) for line in text.splitlines() if not line.startswith("backend"))
+    assert rows["detops"] == detops.__version__
+    assert "not available: backend 'numba' cannot be loaded" in text
+
+
+class SpeaksArray:
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.data
+
+
+class SpeaksDLPack:
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.data.__dlpack_device__()
+
+
+class OnlyDLPackOnGpu(SpeaksDLPack):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+@pytest.mark.parametrize("kind", [SpeaksArray, SpeaksDLPack])
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_arrays_of_other_libraries(operator: str, kind: Any) -> None:
+    case = calls.ordinary(operator)
+    wanted = calls.call(case)
+    given = {name: None if array is None else kind(array) for name, array in case.cast("float32").items()}
+    got = getattr(detops, operator)(**given, **case.options)
+    got = got if isinstance(got, tuple) else (got,)
+    assert all(type(result) is np.ndarray for result in got)
+    assert calls.as_bytes(got) == calls.as_bytes(wanted)
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_memory_mapped_arrays(operator: str, tmp_path: Path) -> None:
+    case = calls.ordinary(operator)
+    given = {}
+    for name, array in case.cast("float32").items():
+        np.save(tmp_path / f"{name}.npy", array)
+        given[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    got = getattr(detops, operator)(**given, **case.options)
+    got = got if isinstance(got, tuple) else (got,)
+    assert all(type(result) is np.ndarray for result in got)
+    assert calls.as_bytes(got) == calls.as_bytes(calls.call(case))
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_an_array_that_is_missing(operator: str) -> None:
+    case = calls.ordinary(operator)
+    first = next(iter(case.arrays))
+    with pytest.raises(TypeError, match=f"^{first}: expected an array, got None$"):
+        getattr(detops, operator)(**{**case.cast("float32"), first: None}, **case.options)
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_an_array_of_a_wrong_type(operator: str) -> None:
+    case = calls.ordinary(operator)
+    first = next(iter(case.arrays))
+    for wrong in (case.arrays[first].astype(complex), case.arrays[first].astype("M8[s]")):
+        with pytest.raises(TypeError, match=f"^{first}: expected dtype .*, got {wrong.dtype}".replace("[", r"\[")):
+            getattr(detops, operator)(**{**case.cast("float32"), first: wrong}, **case.options)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator's arrays look like a GPU's."""
+    kind = type(cuda.to_device(np.zeros(1)))
+    describe = property(lambda self: self._ary.__array_interface__)
+    monkeypatch.setattr(kind, "__cuda_array_interface__", describe, raising=False)
+    # The simulator forbids negative indices into a shape, as kernels do; outside kernels a GPU array's is a tuple.
+    monkeypatch.setattr(kind, "shape", property(lambda self: self._ary.shape))
+    monkeypatch.setattr(cuda, "as_cuda_array", lambda array: array, raising=False)
+
+
+def to_gpu(arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if array is None else cuda.to_device(array) for name, array in arrays.items()}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_gpu_arrays_stay_there(operator: str, dtype: str, used: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    case = calls.ordinary(operator)
+    wanted = calls.call(case, dtype, backend="cuda")
+    given = to_gpu(case.cast(dtype))
+    used.clear()
+    kind = type(cuda.to_device(np.zeros(1)))
+    large = max(array.size for array in given.values() if array is not None)
+    original = kind.copy_to_host
+
+    def copy_to_host(self: Any, *arguments: Any, **options: Any) -> np.ndarray:
+        assert self.size < large, "an array was copied to the host"
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(kind, "copy_to_host", copy_to_host)
+    got = getattr(detops, operator)(**given, **case.options)
+    got = got if isinstance(got, tuple) else (got,)
+    assert set(used) == {"cuda"}
+    assert all(type(result) is kind for result in got)
+    monkeypatch.setattr(kind, "copy_to_host", original)
+    assert calls.as_bytes(tuple(result.copy_to_host() for result in got)) == calls.as_bytes(wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_out_on_the_gpu(operator: str) -> None:
+    case = calls.ordinary(operator)
+    wanted = calls.call(case, backend="cuda")
+    out = tuple(cuda.to_device(np.zeros_like(result)) for result in wanted)
+    getattr(detops, operator)(**to_gpu(case.cast("float32")), **case.options, out=out if len(out) > 1 else out[0])
+    assert calls.as_bytes(tuple(result.copy_to_host() for result in out)) == calls.as_bytes(wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_arrays_of_both_kinds() -> None:
+    boxes = np.array([[0.0, 0.0, 4.0, 8.0]])
+    on_gpu = cuda.to_device(boxes)
+    wanted = detops.encode_bbox(boxes, boxes)
+    kind = type(on_gpu)
+    assert type(detops.encode_bbox(on_gpu, boxes)) is kind
+    assert type(detops.encode_bbox(boxes, on_gpu)) is kind
+    assert type(detops.encode_bbox(boxes, boxes, backend="cuda")) is np.ndarray
+    out = np.zeros_like(boxes)
+    assert detops.encode_bbox(on_gpu, boxes, out=out) is out
+    np.testing.assert_array_equal(out, wanted)
+    out = cuda.to_device(np.zeros_like(boxes))
+    assert detops.encode_bbox(boxes, boxes, out=out, backend="cuda") is out
+    np.testing.assert_array_equal(out.copy_to_host(), wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_gpu_arrays_on_a_cpu_backend() -> None:
+    on_gpu = cuda.to_device(X)
+    for backend in ("cython", "numba"):
+        with pytest.raises(
+            TypeError, match=rf"^backend '{backend}': expected arrays in host memory, got \w+ on a GPU$"
+        ):
+            detops.cummax(on_gpu, backend=backend)
+    boxes = np.ones((1, 4))
+    with pytest.raises(ValueError, match=r"^out: expected an array in host memory, got \w+ on a GPU$"):
+        detops.encode_bbox(boxes, boxes, out=cuda.to_device(boxes))
+    wide = cuda.to_device(np.zeros((1, 8)))[:, ::2]
+    with pytest.raises(ValueError, match=r"^out: expected a C-contiguous and writable array, got one that is not$"):
+        detops.encode_bbox(boxes, boxes, out=wide, backend="cuda")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_layouts_on_the_gpu() -> None:
+    large = np.zeros((4, 10))
+    large[::2, ::2] = np.random.default_rng(0).integers(0, 9, (2, 5))
+    wanted = detops.cummax(large[::2, ::2]).indices
+    got = detops.cummax(cuda.to_device(large)[::2, ::2]).indices
+    np.testing.assert_array_equal(got.copy_to_host(), wanted)
+    turned = detops.cummax(cuda.to_device(large)[::2, ::2].T, axis=0).indices
+    np.testing.assert_array_equal(turned.copy_to_host(), wanted.T)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_only_speaks_dlpack_on_a_gpu() -> None:
+    with pytest.raises(TypeError, match=r"^x: expected an array with __cuda_array_interface__, got OnlyDLPackOnGpu"):
+        detops.cummax(OnlyDLPackOnGpu(X))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_results_take_the_form_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's arrays come back as CuPy's, torch's as torch's."""
+    made: list[tuple[str, Any]] = []
+    cupy = SimpleNamespace(asarray=lambda array: made.append(("cupy", None)) or array)
+    torch = SimpleNamespace(as_tensor=lambda array, device: made.append(("torch", device)) or array)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    kind = type(cuda.to_device(X))
+    for module, device in (("cupy", None), ("torch", "cuda:1")):
+        like = type("ndarray", (kind,), {"__module__": f"{module}.core", "device": device})
+        detops.cummax(like(X))
+        assert made == [(module, device)] * 2
+        made.clear()

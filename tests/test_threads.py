@@ -1,0 +1,108 @@
+"""Threads: results depend on no number of them, and any number of Python's may call at once."""
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import detops
+from tests import calls
+from tests.processes import run
+
+CPU = ("cython", "numba")
+PYTHON_THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_number_of_threads() -> Iterator[None]:
+    before = detops.get_num_threads()
+    yield
+    detops.set_num_threads(before)
+
+
+@pytest.mark.parametrize("backend", CPU)
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_eight_python_threads_at_once(operator: str, backend: str) -> None:
+    case = calls.ordinary(operator, calls.LARGE)
+    detops.set_num_threads(1)
+    wanted = calls.as_bytes(calls.call(case, backend=backend))
+    detops.set_num_threads(3)
+    start = threading.Barrier(PYTHON_THREADS)
+    wrong: list[object] = []
+
+    def work() -> None:
+        try:
+            start.wait()
+            for _ in range(3):
+                if calls.as_bytes(calls.call(case, backend=backend)) != wanted:
+                    wrong.append("another result")
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(PYTHON_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("backend", CPU)
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_results_do_not_depend_on_threads(operator: str, backend: str, dtype: str) -> None:
+    case = calls.ordinary(operator, calls.LARGE)
+    found = []
+    for threads in (1, 2, 5):
+        detops.set_num_threads(threads)
+        found.append(calls.as_bytes(calls.call(case, dtype, backend=backend)))
+    assert found[0] == found[1] == found[2]
+
+
+def test_set_num_threads() -> None:
+    detops.set_num_threads(3)
+    assert detops.get_num_threads() == 3
+    with pytest.raises(ValueError, match=r"^n: expected at least 1, got 0$"):
+        detops.set_num_threads(0)
+    with pytest.raises(ValueError, match=r"^n: expected at most 4096, got 4097$"):
+        detops.set_num_threads(4097)
+    for wrong in (1.5, "2", True, None):
+        with pytest.raises(TypeError, match=r"^n: expected an integer, got "):
+            detops.set_num_threads(wrong)  # type: ignore[arg-type]
+    assert detops.get_num_threads() == 3
+
+
+def test_environment_sets_the_number() -> None:
+    code = "import detops; print(detops.get_num_threads())"
+    assert run(code, DETOPS_NUM_THREADS="5").stdout == "5\n"
+    assert run(code, DETOPS_NUM_THREADS=" 2 ").stdout == "2\n"
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert run(code, DETOPS_NUM_THREADS="").stdout == f"{usable}\n"
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", "4097"])
+def test_environment_with_no_number(text: str) -> None:
+    last = run("import detops", DETOPS_NUM_THREADS=text).stderr.splitlines()[-1]
+    assert last == f"ValueError: DETOPS_NUM_THREADS: expected a whole number from 1 to 4096, got {text!r}"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("backend", CPU)
+def test_a_forked_child_can_go_on(backend: str) -> None:
+    code = """
+import os, sys, warnings
+import numpy as np, detops
+warnings.simplefilter("ignore")
+detops.set_num_threads(4)
+x = np.random.default_rng(0).normal(size=(64, 20000))
+before = detops.cummax(x, backend=sys.argv[1])
+child = os.fork()
+if child == 0:
+    detops.set_num_threads(3)
+    after = detops.cummax(x, backend=sys.argv[1])
+    os._exit(0 if (after.indices == before.indices).all() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = run(code, backend)
+    assert done.returncode == 0, done.stderr
