@@ -27,7 +27,7 @@ INTEGERS = tuple(name for name in ELEMENTS if name not in FLOATS)
 WINDOWS = sys.platform == "win32"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 VECTOR = {
-    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
+    "avx2": ["/arch:AVX2"] if WINDOWS else ["-mavx2", "-mfma", "-mf16c"],
     "avx512": ["/arch:AVX512"]
     if WINDOWS
     else [
@@ -38,6 +38,7 @@ VECTOR = {
         "-mfma",
         "-mf16c",
         "-mprefer-vector-width=512",
+        "-mtune=skylake-avx512",
     ],
 }
 ISAS = ("baseline", *VECTOR) if X86 else ("baseline",)
@@ -50,12 +51,19 @@ KERNELS = {
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
     "nms": ALL_ISAS_OF_FLOATS,
     "roi_align": ALL_ISAS_OF_FLOATS,
+    "roi_pool": ALL_ISAS_OF_FLOATS,
+    "deform_conv": ALL_ISAS_OF_FLOATS,
+    "grid_sample": ALL_ISAS_OF_FLOATS,
+    "scatter_nd": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
 }
 
-# A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction anywhere.
+# A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction.
 STRICT = (
     ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 )
+# Where no sum of products decides an index, a matrix product may be as fast as the machine allows.
+CONTRACTED = {"deform_conv"}
+CONTRACT = [] if WINDOWS else ["-ffp-contract=fast"]
 NO_OPENMP = bool(os.environ.get("DETOPS_NO_OPENMP")) or sys.platform == "darwin"
 OPENMP = [] if NO_OPENMP else (["/openmp"] if WINDOWS else ["-fopenmp"])
 WARNINGS = [] if WINDOWS else ["-Wno-unused-function", "-Wno-unused-variable", "-Wno-tautological-compare"]
@@ -82,7 +90,11 @@ def extensions() -> list[Extension]:
                 f"detops._cython.{element}_{isa}.{module}",
                 translated.sources,
                 define_macros=[("DETOPS_ELEMENT", ELEMENTS[element]), (f"DETOPS_IS_{element.upper()}", "1")],
-                extra_compile_args=STRICT + WARNINGS + OPENMP + VECTOR.get(isa, []),
+                extra_compile_args=STRICT
+                + (CONTRACT if module in CONTRACTED else [])
+                + WARNINGS
+                + OPENMP
+                + VECTOR.get(isa, []),
                 extra_link_args=[] if WINDOWS else OPENMP,
             )
             for element, isa in builds

@@ -7,6 +7,7 @@ compared with what the chunk has kept. Memory grows with the number of candidate
 """
 
 import numpy as np
+from numba.extending import register_jitable
 
 from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
 from detops._cuda.device import SIMULATED, cuda, jit, launch
@@ -29,7 +30,7 @@ def load_boxes(boxes, rows, form, offset, loaded):
         loaded[4, i] = box_area(x1, y1, x2, y2)
 
 
-@cuda.jit(device=True)
+@register_jitable
 def suppresses(loaded, i, j, threshold):
     """Whether two candidates overlap too much."""
     if loaded[4, i] == 0 or loaded[4, j] == 0:
@@ -60,8 +61,8 @@ def keep_in_chunk(chunk, starts, bits, limit, alive, counts):
     """One item is one segment: go through a chunk in order and drop what a kept candidate suppresses."""
     for segment in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
         first = starts[segment] + chunk * CHUNK
-        end = min(first + CHUNK, starts[segment + 1])
-        for i in range(first, end):
+        last = starts[segment + 1]
+        for i in range(first, first + CHUNK if first + CHUNK < last else last):
             if counts[segment] == limit:
                 alive[i] = 0
             if alive[i] == 0:

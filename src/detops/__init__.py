@@ -6,9 +6,13 @@ from detops._threads import get_num_threads, set_num_threads
 from detops._version import __version__
 from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
+from detops.deform_conv import deform_conv2d
+from detops.grid_sample import grid_sample
 from detops.nms import batched_nms, nms
 from detops.non_max_suppression import non_max_suppression, non_max_suppression_padded
 from detops.roi_align import roi_align
+from detops.roi_pool import roi_pool
+from detops.scatter_nd import scatter_nd
 
 __all__ = [
     "__version__",
@@ -16,12 +20,16 @@ __all__ = [
     "cummax",
     "cummin",
     "decode_bbox",
+    "deform_conv2d",
     "encode_bbox",
     "get_num_threads",
+    "grid_sample",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
     "roi_align",
+    "roi_pool",
+    "scatter_nd",
     "set_num_threads",
     "show_config",
     "use_backend",

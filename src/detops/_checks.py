@@ -133,3 +133,9 @@ def axis(name: str, value: Any, ndim: int) -> int:
     if not -count <= number < count:
         raise ValueError(f"{name}: expected an axis from {-count} to {count - 1}, got {number}")
     return number % count
+
+
+def divisible(what: str, number: int, name: str, divisor: int) -> None:
+    """Raise ValueError unless a number is a multiple of another argument."""
+    if number % divisor:
+        raise ValueError(f"{what}: expected a multiple of {name}, {divisor}, got {number}")

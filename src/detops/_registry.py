@@ -16,12 +16,17 @@ import numpy as np
 KERNELS = {
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
+    "deform_conv2d": "deform_conv",
     "encode_bbox": "boxes",
     "nms": "nms",
     "non_max_suppression": "nms",
     "selected_rows": "nms",
     "roi_align": "roi_align",
     "roi_align_points": "roi_align",
+    "roi_pool": "roi_pool",
+    "grid_sample": "grid_sample",
+    "scatter_check": "scatter_nd",
+    "scatter_nd": "scatter_nd",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -30,11 +35,15 @@ OPERATORS = {
     "cummax": ("cumulative",),
     "cummin": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
+    "deform_conv2d": ("deform_conv2d",),
     "encode_bbox": ("encode_bbox",),
     "nms": ("nms",),
     "non_max_suppression": ("non_max_suppression", "selected_rows"),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
+    "roi_pool": ("roi_pool",),
+    "grid_sample": ("grid_sample",),
+    "scatter_nd": ("scatter_check", "scatter_nd"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

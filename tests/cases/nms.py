@@ -65,6 +65,7 @@ _EVERYWHERE = [
     ("ties", _B, np.ones(_N), {"iou_threshold": 0.5}),
     ("signed zeros tie", _B, np.where(np.arange(_N) % 2, 0.0, -0.0), {"iou_threshold": 0.5}),
     ("no boxes", np.empty((0, 4)), np.empty(0), {"iou_threshold": 0.5}),
+    ("few scores, far apart", _B[:2], np.array([-np.inf, 1]), {"iou_threshold": 0.5}),
     ("one box", _B[:1], _S[:1], {"iou_threshold": 0.5}),
     ("no score", _B, np.full(_N, np.nan), {"iou_threshold": 0.5}),
     ("odd boxes and scores", _ODD, _ODD_SCORES, {"iou_threshold": 0.5}),

@@ -88,10 +88,10 @@ def is_candidate(score: real, threshold: real, strict: cython.bint) -> cython.bi
 @cython.nogil
 @cython.exceptval(check=False)
 def core_margin(threshold: real, area: real) -> real:
-    """Part of a box's side, at each end, that a box which suppresses it reaches beyond.
+    """Part of a box's side, at each end, that may be cut off and what it suppresses still meets the rest.
 
-    An IoU above the threshold needs an intersection above threshold * area, so above that part of either side. The
-    rest keeps rounding errors away; areas so small that they lose digits get no margin.
+    An IoU above the threshold needs an intersection above threshold * area, so above that part of either side. What
+    is left out keeps rounding errors away; areas so small that they lose digits get no margin.
     """
     margin: real = typed(0.95, threshold) * threshold - typed(0.001, threshold)
     limit: real = typed(0.475, threshold)

@@ -2,7 +2,7 @@
 import cython
 
 if not cython.compiled:
-    from detops._core.scalar import real, typed
+    from detops._core.scalar import fmod, real, typed
 
 
 @cython.cfunc
@@ -12,8 +12,7 @@ if not cython.compiled:
 def floor_split(x: real) -> tuple[cython.Py_ssize_t, real]:
     """Floor of x and what is above it. x must be finite and within the range of an index: check before."""
     low: cython.Py_ssize_t = int(x)
-    if typed(low, x) > x:
-        low -= 1
+    low -= 1 if typed(low, x) > x else 0
     return low, x - typed(low, x)
 
 
@@ -57,3 +56,168 @@ def bilinear_taps(
     if low >= length - 1:
         return True, length - 1, length - 1, zero
     return True, low, low + 1, fraction
+
+
+# Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
+# the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection.
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def unnormalise(coordinate: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
+    """Position among the elements 0 .. size - 1 of a coordinate in [-1, 1].
+
+    Its ends are the centres of the end elements where corners are aligned, else their outer edges.
+    """
+    one: real = typed(1, coordinate)
+    length: real = typed(size, coordinate)
+    if align_corners:
+        return (coordinate + one) * typed(0.5, coordinate) * (length - one)
+    return ((coordinate + one) * length - one) * typed(0.5, coordinate)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def confine(position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, align_corners: cython.bint) -> real:
+    """A position near the axis that samples the same as this one, so that no index can overflow.
+
+    NaN is outside under zeros, else it is element 0; so is an infinite position under reflection.
+    """
+    if border == 2:
+        return fold(position, size, align_corners)
+    # So far out that all taps of a cubic are outside. One choice after the other, not early returns: so compilers
+    # can turn a loop over positions into vector code.
+    low: real = typed(-3, position)
+    high: real = typed(size + 2, position)
+    known: real = typed(0, position) if border == 1 and position != position else position
+    raised: real = known if known > low else low
+    return raised if raised < high else high
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def fold(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
+    """A position less than a period of the reflected axis away from its start that samples the same."""
+    # About the centres of the end elements the mirrored axis repeats after 2 * size - 2 elements, about edges 2 * size.
+    period: real = typed(2 * (size - 1) if align_corners else 2 * size, position)
+    zero: real = typed(0, position)
+    if position - position != zero or period == zero:
+        return zero
+    if position < period and position > -period:
+        return position
+    return fmod(position, period)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def first_tap(position: real, taps: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, real]:
+    """Index of the first tap of a confined position, and how far above a tap the position is."""
+    low: cython.Py_ssize_t
+    fraction: real
+    low, fraction = floor_split(position)
+    half: real = typed(0.5, position)
+    # Nearest: up from above halfway, and from halfway if that is to an even element.
+    low += 1 if taps == 1 and fraction > half else 0
+    low += low & 1 if taps == 1 and fraction == half else 0
+    # The second of a cubic's taps is the one below the position.
+    low -= 1 if taps == 4 else 0
+    return low, fraction
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def tap_index(
+    index: cython.Py_ssize_t, size: cython.Py_ssize_t, border: cython.Py_ssize_t, align_corners: cython.bint
+) -> cython.Py_ssize_t:
+    """The element that a tap reads: -1 for none, which counts as 0."""
+    if border == 2:
+        return reflect(index, size, align_corners)
+    if index < 0:
+        return -1 if border == 0 else 0
+    if index >= size:
+        return -1 if border == 0 else size - 1
+    return index
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def reflect(index: cython.Py_ssize_t, size: cython.Py_ssize_t, align_corners: cython.bint) -> cython.Py_ssize_t:
+    """The element at an index of the reflected axis, at most a period and one element away from its start."""
+    if size == 1:
+        return 0
+    mirror: cython.Py_ssize_t = 0 if align_corners else 1
+    period: cython.Py_ssize_t = 2 * (size - 1 + mirror)
+    folded: cython.Py_ssize_t = -index - mirror if index < 0 else index
+    folded -= period if folded >= period else 0
+    return folded if folded < size else period - mirror - folded
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def tap_weight(tap: cython.Py_ssize_t, taps: cython.Py_ssize_t, fraction: real) -> real:
+    """Weight of one of the taps, counted from 0, of a position that is a fraction above a tap."""
+    one: real = typed(1, fraction)
+    if taps == 1:
+        return one
+    if taps == 2:
+        return one - fraction if tap == 0 else fraction
+    return cubic_weight(fraction + typed(1 - tap, fraction) if tap < 2 else typed(tap - 1, fraction) - fraction)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def cubic_weight(distance: real) -> real:
+    """Keys' cubic convolution with a = -0.75, at a distance from 0 to 2."""
+    a: real = typed(-0.75, distance)
+    if distance <= typed(1, distance):
+        return ((a + typed(2, a)) * distance - (a + typed(3, a))) * distance * distance + typed(1, a)
+    return ((distance - typed(5, a)) * distance + typed(8, a)) * distance * a - typed(4, a) * a
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def linear_taps(position: real, size: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, real]:
+    """The elements below and above a position, -1 for one beyond the ends, and how far it is from the one below.
+
+    A position that is not strictly between -1 and size, or NaN, has no elements.
+    """
+    inside: cython.bint = position > typed(-1, position) and position < typed(size, position)
+    known: real = position if inside else typed(-2, position)
+    low: cython.Py_ssize_t
+    fraction: real
+    low, fraction = floor_split(known)
+    return tap_index(low, size, 0, False), tap_index(low + 1, size, 0, False), fraction
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def deformed(
+    output: cython.Py_ssize_t,
+    tap: cython.Py_ssize_t,
+    stride: cython.Py_ssize_t,
+    padding: cython.Py_ssize_t,
+    dilation: cython.Py_ssize_t,
+    offset: real,
+) -> real:
+    """Where a deformable convolution samples along an axis for an element of its output and a tap of its kernel."""
+    return typed(output * stride - padding + tap * dilation, offset) + offset

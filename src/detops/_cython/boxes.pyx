@@ -1,53 +1,138 @@
 """Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4)."""
 
+from libc.string cimport memcpy
+
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
+include "stream.pxi"
 include "boxes.pxi"
 include "../_core/boxes.py"
+
+
+cdef enum:
+    # Boxes that are held as planes of coordinates, in the first-level cache.
+    BLOCK = 256
+
+
+cdef struct Block:
+    # The coordinates of boxes, and of their anchors.
+    real[4][BLOCK] subject
+    real[4][BLOCK] anchors
+    Py_ssize_t count
 
 
 cdef inline Py_ssize_t first_coordinate(Py_ssize_t box, Py_ssize_t inner) noexcept nogil:
     return box // inner * 4 * inner + box % inner
 
 
+cdef inline void load_planes(
+    const real* source, Py_ssize_t inner, Py_ssize_t count, real (*target)[BLOCK]
+) noexcept nogil:
+    cdef Py_ssize_t side
+    for side in range(4):
+        memcpy(target[side], source + side * inner, count * sizeof(real))
+
+
+cdef inline void load_boxes(const real* source, Py_ssize_t count, real (*target)[BLOCK]) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(count):
+        target[0][j] = source[4 * j]
+        target[1][j] = source[4 * j + 1]
+        target[2][j] = source[4 * j + 2]
+        target[3][j] = source[4 * j + 3]
+
+
+cdef inline void load(const Boxes* boxes, Py_ssize_t first, Py_ssize_t end, Block* block) noexcept nogil:
+    """Up to BLOCK boxes from the first on, each with its anchor."""
+    cdef Py_ssize_t j, side, start
+    block.count = min(end - first, <Py_ssize_t> BLOCK)
+    if boxes.inner > 1:
+        # A block stays within its group, so that each coordinate is one run of memory.
+        block.count = min(block.count, boxes.inner - first % boxes.inner)
+        start = first_coordinate(first, boxes.inner)
+        load_planes(boxes.subject + start, boxes.inner, block.count, block.subject)
+        load_planes(boxes.anchors + start, boxes.inner, block.count, block.anchors)
+        return
+    load_boxes(boxes.subject + 4 * first, block.count, block.subject)
+    if boxes.classes == 1:
+        load_boxes(boxes.anchors + 4 * first, block.count, block.anchors)
+        return
+    for j in range(block.count):
+        for side in range(4):
+            block.anchors[side][j] = boxes.anchors[(first + j) // boxes.classes * 4 + side]
+
+
+cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block) noexcept nogil:
+    """What became of the subject, to where the boxes belong."""
+    cdef real[4 * BLOCK] rows
+    cdef Py_ssize_t j, side
+    if boxes.inner > 1:
+        for side in range(4):
+            memcpy(boxes.out + first_coordinate(first, boxes.inner) + side * boxes.inner, block.subject[side],
+                   block.count * sizeof(real))
+        return
+    for j in range(block.count):
+        rows[4 * j] = block.subject[0][j]
+        rows[4 * j + 1] = block.subject[1][j]
+        rows[4 * j + 2] = block.subject[2][j]
+        rows[4 * j + 3] = block.subject[3][j]
+    if boxes.count * 4 * <Py_ssize_t> sizeof(real) >= STREAM_FROM_BYTES:
+        stream(boxes.out + 4 * first, rows, 4 * block.count * sizeof(real))
+    else:
+        memcpy(boxes.out + 4 * first, rows, 4 * block.count * sizeof(real))
+
+
+cdef inline void decode_side(const Boxes* boxes, int side, Block* block) noexcept nogil:
+    cdef real scale = <real> boxes.scales[side], mean = <real> boxes.means[side]
+    cdef real size_scale = <real> boxes.scales[2 + side], size_mean = <real> boxes.means[2 + side]
+    cdef real lower = <real> boxes.lower_clip, upper = <real> boxes.decode_clip
+    cdef real shift, growth
+    cdef Py_ssize_t j
+    for j in range(block.count):
+        shift = unscale(block.subject[side][j], scale, mean)
+        growth = unscale(block.subject[2 + side][j], size_scale, size_mean)
+        block.subject[side][j], block.subject[2 + side][j] = decode_span(
+            shift, growth, block.anchors[side][j], block.anchors[2 + side][j], lower, upper)
+
+
+cdef inline void encode_side(const Boxes* boxes, int side, Block* block) noexcept nogil:
+    cdef real scale = <real> boxes.scales[side], mean = <real> boxes.means[side]
+    cdef real size_scale = <real> boxes.scales[2 + side], size_mean = <real> boxes.means[2 + side]
+    cdef real shift, growth
+    cdef Py_ssize_t j
+    for j in range(block.count):
+        shift, growth = encode_span(block.subject[side][j], block.subject[2 + side][j],
+                                    block.anchors[side][j], block.anchors[2 + side][j])
+        block.subject[side][j] = rescale(shift, scale, mean)
+        block.subject[2 + side][j] = rescale(growth, size_scale, size_mean)
+
+
 cdef int decode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one box."""
     cdef const Boxes* boxes = <const Boxes*> arguments
-    cdef Py_ssize_t stride = boxes.inner
-    cdef Py_ssize_t i, side, near, far, anchor
-    cdef real low, high
-    for i in range(begin, end):
-        for side in range(2):
-            near = first_coordinate(i, stride) + side * stride
-            far = near + 2 * stride
-            anchor = first_coordinate(i // boxes.classes, stride) + side * stride
-            low, high = decode_span(
-                unscale(boxes.subject[near], <real> boxes.scales[side], <real> boxes.means[side]),
-                unscale(boxes.subject[far], <real> boxes.scales[2 + side], <real> boxes.means[2 + side]),
-                boxes.anchors[anchor], boxes.anchors[anchor + 2 * stride],
-                <real> boxes.lower_clip, <real> boxes.decode_clip,
-            )
-            boxes.out[near] = low
-            boxes.out[far] = high
+    cdef Block block
+    while begin < end:
+        load(boxes, begin, end, &block)
+        decode_side(boxes, 0, &block)
+        decode_side(boxes, 1, &block)
+        store(boxes, begin, &block)
+        begin += block.count
+    stream_end()
     return 0
 
 
 cdef int encode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one box."""
     cdef const Boxes* boxes = <const Boxes*> arguments
-    cdef Py_ssize_t stride = boxes.inner
-    cdef Py_ssize_t i, side, near, far, anchor
-    cdef real shift, growth
-    for i in range(begin, end):
-        for side in range(2):
-            near = first_coordinate(i, stride) + side * stride
-            far = near + 2 * stride
-            anchor = first_coordinate(i // boxes.classes, stride) + side * stride
-            shift, growth = encode_span(
-                boxes.subject[near], boxes.subject[far], boxes.anchors[anchor], boxes.anchors[anchor + 2 * stride])
-            boxes.out[near] = rescale(shift, <real> boxes.scales[side], <real> boxes.means[side])
-            boxes.out[far] = rescale(growth, <real> boxes.scales[2 + side], <real> boxes.means[2 + side])
+    cdef Block block
+    while begin < end:
+        load(boxes, begin, end, &block)
+        encode_side(boxes, 0, &block)
+        encode_side(boxes, 1, &block)
+        store(boxes, begin, &block)
+        begin += block.count
+    stream_end()
     return 0
 
 

@@ -9,16 +9,29 @@ include "suppression.pxi"
 include "nms.pxi"
 
 
+cdef enum:
+    # Scores that are passed over at once where none takes part.
+    STRETCH = 32
+
+
 cdef Py_ssize_t collect(const real* scores, Py_ssize_t count, real threshold, bint strict,
                         Candidate* candidates) noexcept nogil:
     """Write a candidate for each score that takes part; return how many."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t stretch, i, start, end
     cdef Py_ssize_t found = 0
-    for i in range(count):
-        if is_candidate(scores[i], threshold, strict):
-            candidates[found].key = falling(scores[i])
-            candidates[found].index = i
-            found += 1
+    cdef int passing
+    for stretch in range((count + STRETCH - 1) // STRETCH):
+        start = stretch * STRETCH
+        end = min(start + STRETCH, count)
+        passing = 0
+        for i in range(start, end):
+            passing |= is_candidate(scores[i], threshold, strict)
+        if passing:
+            for i in range(start, end):
+                # Written in any case, and overwritten unless it is counted: a branch would often be guessed wrong.
+                candidates[found].key = falling(scores[i])
+                candidates[found].index = i
+                found += is_candidate(scores[i], threshold, strict)
     return found
 
 

@@ -87,7 +87,8 @@ cdef int open_queue(Queue* queue, Candidate* items, Candidate* spare, Py_ssize_t
     """Distribute the candidates in spare over buckets in items. The caller frees queue.ends, whatever comes back."""
     cdef uint64_t lowest = spare[0].key
     cdef uint64_t highest = spare[0].key
-    cdef Py_ssize_t buckets = 1
+    # With one bucket, keys more than half their range apart would need a shift by all 64 bits, which C does not know.
+    cdef Py_ssize_t buckets = 2
     cdef Py_ssize_t i, bucket, size
     cdef Py_ssize_t start = 0
     cdef int shift = 0

@@ -13,7 +13,7 @@ cdef int wrong_shape(Call* call, int slot, const char* wanted) noexcept nogil:
         used += snprintf(shape + used, MESSAGE - used, ", %lld" if i else "%lld", <long long> tensor.shape[i])
     snprintf(call.message, MESSAGE, "%s: expected shape %s, got (%s%s)", input_name(call, slot), wanted, shape,
              "," if tensor.rank == 1 else "")
-    return -1
+    return REFUSED
 
 
 cdef int wrong_value(Call* call, int slot, const char* wanted) noexcept nogil:
@@ -25,13 +25,13 @@ cdef int wrong_value(Call* call, int slot, const char* wanted) noexcept nogil:
     for i in range(value.count):
         used += snprintf(got + used, MESSAGE - used, ", %lld" if i else "%lld", <long long> value.whole[i])
     snprintf(call.message, MESSAGE, "%s: expected %s, got %s", attribute_name(call, slot), wanted, got)
-    return -1
+    return REFUSED
 
 
 cdef int wrong_number(Call* call, int slot, const char* wanted) noexcept nogil:
     snprintf(call.message, MESSAGE, "%s: expected %s, got %g", attribute_name(call, slot), wanted,
              call.values[slot].number[0])
-    return -1
+    return REFUSED
 
 
 cdef const char* input_name(const Call* call, int slot) noexcept nogil:
@@ -64,3 +64,10 @@ cdef bint same_shape(const Tensor* one, const Tensor* other) noexcept nogil:
         if one.shape[i] != other.shape[i]:
             return False
     return True
+
+
+cdef double element_at(const Call* call, const Tensor* tensor, Py_ssize_t index) noexcept nogil:
+    """An element of a tensor of the node's type, as its kernel sees it."""
+    if call.kernel.type == TYPE_DOUBLE:
+        return (<const double*> tensor.data)[index]
+    return (<const float*> tensor.data)[index]

@@ -12,7 +12,7 @@ cdef int plan_cumulative(Call* call) noexcept nogil:
     if not -axes <= call.values[CUM_AXIS].whole[0] < axes:
         snprintf(call.message, MESSAGE, "%s: expected an axis from %d to %d, got %lld", attribute_name(call, CUM_AXIS),
                  <int> -axes, <int> axes - 1, <long long> call.values[CUM_AXIS].whole[0])
-        return -1
+        return REFUSED
     copy_shape(call, CUM_X, 0)
     copy_shape(call, CUM_X, 1)
     return 0

@@ -41,7 +41,7 @@ cdef int nms_limit(Call* call, int64_t* limit) noexcept nogil:
     if value.whole[0] < 0:
         snprintf(call.message, MESSAGE, "max_output_boxes_per_class: expected at least 0, got %lld",
                  <long long> value.whole[0])
-        return -1
+        return REFUSED
     limit[0] = min(value.whole[0], count) if value.whole[0] else count
     return 0
 
@@ -77,13 +77,13 @@ cdef int compute_nms(Call* call) noexcept nogil:
     cdef int failed
     if nms_limit(call, &limit) or number_or_input(call, NMS_IOU, NMS_IOU_INPUT, &iou) or (
             number_or_input(call, NMS_SCORE, NMS_SCORE_INPUT, &score)):
-        return -1
+        return REFUSED
     if not 0 <= iou.number[0] <= 1:
         snprintf(call.message, MESSAGE, "iou_threshold: expected a number from 0 to 1, got %g", iou.number[0])
-        return -1
+        return REFUSED
     if isnan(score.number[0]):
         snprintf(call.message, MESSAGE, "score_threshold: expected a number, got nan")
-        return -1
+        return REFUSED
     if call.outputs[0].size == 0:
         return 0
     work.boxes = <const real*> call.inputs[NMS_BOXES].data

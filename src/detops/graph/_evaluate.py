@@ -1,0 +1,116 @@
+"""Runs a piece of graph on symbols (a proof) or on arrays (a numeric check)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._ops import HUGE, Foreign, Operator, Run, Symbolic, Table
+from detops.graph._ops_onnx import ONNX
+from detops.graph._ops_tf import TENSORFLOW
+from detops.graph._view import Graph, Node
+
+MAX_CONE = 2000
+
+BOUNDED = frozenset({"Min", "Max", "Clip", "Minimum", "Maximum", "ClipByValue"})
+
+
+def table_of(graph: Graph) -> Table:
+    """Return the operators of the graph's dialect."""
+    return ONNX if graph.dialect == "onnx" else TENSORFLOW
+
+
+def operator_of(graph: Graph, node: Node | None) -> Operator | None:
+    """Return what a node's operator means; None where the proof doesn't know it."""
+    return None if node is None else table_of(graph).get(node.op)
+
+
+def cone(graph: Graph, target: str, cuts: frozenset[str]) -> list[Node]:
+    """Return the nodes between `cuts` (and constants, and operators that the proof doesn't know) and `target`."""
+    found: dict[int, Node] = {}
+    pending = [target]
+    while pending:
+        tensor = pending.pop()
+        node = graph.producer.get(tensor)
+        if tensor in cuts or node is None or node.position in found or graph.constant(tensor) is not None:
+            continue
+        if operator_of(graph, node) is None:
+            continue
+        found[node.position] = node
+        if len(found) > MAX_CONE:
+            raise Refusal("more nodes lead to the output than a box decode has")
+        pending += [name for name in node.inputs if name]
+    return [found[position] for position in sorted(found)]
+
+
+def evaluate(graph: Graph, run: Run, nodes: Sequence[Node], given: Mapping[str, Any], target: str) -> Any:
+    """Run `nodes` from the values in `given` and return the value of `target`."""
+    values: dict[str, Any] = dict(given)
+
+    def value_of(tensor: str) -> Any:
+        if not tensor:
+            return None
+        if tensor not in values:
+            constant = graph.constant(tensor)
+            values[tensor] = Foreign(tensor, graph.info(tensor)) if constant is None else constant
+        return values[tensor]
+
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            inputs = [value_of(name) for name in node.inputs]
+            foreign = [value for value in inputs if isinstance(value, Foreign)]
+            results = _with_foreign(graph, node, inputs, foreign) if foreign else _apply(graph, run, node, inputs)
+            for name, value in zip(node.outputs, results, strict=False):
+                values.setdefault(name, value)
+    result = value_of(target)
+    if isinstance(result, Foreign):
+        raise Refusal(f"{target} doesn't come from the two inputs")
+    return result
+
+
+def _apply(graph: Graph, run: Run, node: Node, inputs: list[Any]) -> Sequence[Any]:
+    operator = table_of(graph)[node.op]
+    try:
+        return operator.apply(run, node, inputs)
+    except (ValueError, IndexError) as error:
+        raise CannotRunError(f"{node.label} ({node.op}) cannot run on this shape: {error}") from error
+    except (AttributeError, TypeError, KeyError) as error:
+        raise Refusal(f"{node.label} ({node.op}) is malformed: {error}") from error
+
+
+def _with_foreign(graph: Graph, node: Node, inputs: list[Any], foreign: list[Foreign]) -> Sequence[Any]:
+    """Let a tensor from elsewhere pass as long as it doesn't meet the boxes; its static shape is a constant."""
+    operator = table_of(graph)[node.op]
+    root = foreign[0].root
+    if operator.kind == "shape":
+        shape = foreign[0].info.shape
+        if len(inputs) == 1 and shape is not None and None not in shape:
+            return [static_shape(graph, node)]
+    elif any(isinstance(value, Symbolic) for value in inputs):
+        if node.op in BOUNDED:
+            raise Refusal(f"the bound of {node.label} ({node.op}) is {root!r}, which is not a constant", depth=2)
+        raise Refusal(f"{node.label} ({node.op}) also depends on {root!r}", depth=1)
+    return [Foreign(root, graph.info(name)) for name in node.outputs]
+
+
+def static_shape(graph: Graph, node: Node) -> Any:
+    """Return what a shape operator gives for a tensor whose shape the model states."""
+    shape = [dim or 0 for dim in graph.info(node.inputs[0]).shape or ()]
+    return table_of(graph)[node.op].apply(Run(), node, [np.broadcast_to(np.int8(0), shape)])[0]
+
+
+def largest_integer(graph: Graph, nodes: Sequence[Node]) -> int:
+    """Return the largest integer constant among the nodes' inputs and attributes; a size must exceed it."""
+    largest = 4
+    for node in nodes:
+        arrays = [graph.constant(name) for name in node.inputs if name]
+        arrays += [np.asarray(value) for value in node.attributes.values() if isinstance(value, (int, list))]
+        for array in arrays:
+            if array is not None and array.dtype.kind in "iu" and array.size:
+                sizes = np.abs(array.astype(np.float64))
+                sizes = sizes[sizes < HUGE - 1]
+                largest = max(largest, int(sizes.max(initial=0)))
+    return largest

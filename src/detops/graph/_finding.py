@@ -1,0 +1,70 @@
+"""What the search reports: one `Finding` for every subgraph that looks like a box decode."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+class Refusal(Exception):
+    """Why a subgraph isn't proved to be a decode; `depth` grows with how far the proof came."""
+
+    def __init__(self, reason: str, depth: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.depth = depth
+
+
+class CannotRunError(Refusal):
+    """The subgraph itself has no result at the sizes tried, so there is nothing to compare."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One box decode, or a subgraph that looks like one.
+
+    Attributes
+    ----------
+    scope : str
+        Deepest name scope that holds the arithmetic (``"rpn/decode_bbox_target"``); empty where names have none.
+    nodes : tuple of str
+        The nodes that the fused one stands for, in topological order: what a quantizer must leave alone.
+        An ONNX node without a name is given by its first output.
+    box_predictions, anchors, decoded_boxes : str or None
+        Tensor names of the two inputs and of the output; None where they were not found.
+    operator : str or None
+        ``"DecodeBbox"`` or ``"DecodeBboxV2"``; None where the subgraph is not proved.
+    decode_clip : float or None
+        Upper bound of tw and th before the exponential; None for no bound.
+    lower_clip : float or None
+        Lower bound of tw and th; None for no bound.
+    scales, means : tuple of 4 floats
+        Predictions are taken as ``t / scale + mean``, in the order of the coordinates.
+    axis : int or None
+        The axis that holds the coordinates.
+    classes : int or None
+        Predictions per anchor along `axis`; None where the proof holds for any number, or is missing.
+    fused : bool
+        Whether the subgraph is proved and can be replaced (and, from `fuse_decode_bbox`, is).
+    reason : str
+        Why not, where `fused` is False; empty otherwise.
+    """
+
+    scope: str
+    nodes: tuple[str, ...]
+    box_predictions: str | None = None
+    anchors: str | None = None
+    decoded_boxes: str | None = None
+    operator: str | None = None
+    decode_clip: float | None = None
+    lower_clip: float | None = None
+    scales: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
+    means: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    axis: int | None = None
+    classes: int | None = None
+    fused: bool = False
+    reason: str = field(default="")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as a dictionary of JSON types."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

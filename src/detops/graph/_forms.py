@@ -1,0 +1,264 @@
+"""Normal forms: exact polynomials over input elements, exp(.) and min/max(., constant), kept for whole arrays.
+
+An element of a tensor is a *form* (a polynomial over slots 0, 1, ...) and the *symbols* that fill its slots in
+rising order. Thousands of elements share a handful of forms, so arithmetic handles each form once and each array with
+NumPy. Two elements are equal as expressions exactly when form and symbols are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detops.graph._finding import Refusal
+
+Poly = tuple[tuple[tuple[Any, ...], Fraction], ...]
+"""Sorted (monomial, coefficient) pairs; a monomial is a sorted tuple of atoms.
+
+Atoms are ("x", slot), ("exp", poly), ("min", poly, bound) and ("max", poly, bound).
+"""
+
+IntArray = NDArray[np.int64]
+
+WIDTH = 6  # symbols per element; a decode needs four
+MAX_TERMS = 64
+MAX_FORMS = 1 << 12
+ZERO: Poly = ()
+ONE: Poly = (((), Fraction(1)),)
+
+
+def constant_poly(value: Fraction) -> Poly:
+    """Return the polynomial of one number."""
+    return (((), value),) if value else ZERO
+
+
+def as_constant(poly: Poly) -> Fraction | None:
+    """Return the number that a constant polynomial stands for, else None."""
+    if not poly:
+        return Fraction(0)
+    return poly[0][1] if len(poly) == 1 and poly[0][0] == () else None
+
+
+def as_atom(poly: Poly, kind: str) -> tuple[Any, ...] | None:
+    """Return the atom where the polynomial is one atom of that kind, times one."""
+    if len(poly) == 1 and poly[0][1] == 1 and len(poly[0][0]) == 1 and poly[0][0][0][0] == kind:
+        return tuple(poly[0][0][0])
+    return None
+
+
+def _collect(terms: dict[tuple[Any, ...], Fraction]) -> Poly:
+    kept = tuple(sorted((key, value) for key, value in terms.items() if value))
+    if len(kept) > MAX_TERMS:
+        raise Refusal("the arithmetic has more terms than a box decode can have")
+    return kept
+
+
+def add(left: Poly, right: Poly) -> Poly:
+    """Return left + right."""
+    terms = dict(left)
+    for key, value in right:
+        terms[key] = terms.get(key, Fraction(0)) + value
+    return _collect(terms)
+
+
+def subtract(left: Poly, right: Poly) -> Poly:
+    """Return left - right."""
+    return add(left, tuple((key, -value) for key, value in right))
+
+
+def multiply(left: Poly, right: Poly) -> Poly:
+    """Return left * right."""
+    terms: dict[tuple[Any, ...], Fraction] = {}
+    for key_l, value_l in left:
+        for key_r, value_r in right:
+            key = tuple(sorted(key_l + key_r))
+            terms[key] = terms.get(key, Fraction(0)) + value_l * value_r
+    return _collect(terms)
+
+
+def divide(left: Poly, right: Poly) -> Poly:
+    """Return left / right for a constant right."""
+    divisor = as_constant(right)
+    if divisor is None:
+        raise Refusal("a value computed from the inputs is a divisor, which no box decode has")
+    if divisor == 0:
+        raise Refusal("the arithmetic divides by zero")
+    return tuple((key, value / divisor) for key, value in left)
+
+
+def exp(poly: Poly) -> Poly:
+    """Return exp(poly) as an opaque atom."""
+    return (((("exp", poly),), Fraction(1)),)
+
+
+def _bound(kind: str, poly: Poly, bound: Fraction) -> Poly:
+    pick = min if kind == "min" else max
+    number = as_constant(poly)
+    if number is not None:
+        return constant_poly(pick(number, bound))
+    same = as_atom(poly, kind)
+    if same is not None:
+        return _bound(kind, same[1], pick(same[2], bound))
+    other = as_atom(poly, "max" if kind == "min" else "min")
+    if other is not None and pick(other[2], bound) == bound and other[2] != bound:
+        return constant_poly(bound)
+    if other is not None and kind == "max":  # one order for a two-sided clip: the lower bound inside
+        return _bound("min", _bound("max", other[1], bound), other[2])
+    return ((((kind, poly, bound),), Fraction(1)),)
+
+
+def _bounded(kind: str, left: Poly, right: Poly) -> Poly:
+    for value, bound in ((left, right), (right, left)):
+        number = as_constant(bound)
+        if number is not None:
+            return _bound(kind, value, number)
+    name = "Minimum" if kind == "min" else "Maximum"
+    raise Refusal(f"the bound of a {name} is computed from the inputs, not a constant", depth=2)
+
+
+def minimum(left: Poly, right: Poly) -> Poly:
+    """Return min(left, right) where one of them is constant."""
+    return _bounded("min", left, right)
+
+
+def maximum(left: Poly, right: Poly) -> Poly:
+    """Return max(left, right) where one of them is constant."""
+    return _bounded("max", left, right)
+
+
+def used_slots(poly: Poly) -> set[int]:
+    """Return the slots that the polynomial reads."""
+    found: set[int] = set()
+    for monomial, _ in poly:
+        for atom in monomial:
+            found |= {atom[1]} if atom[0] == "x" else used_slots(atom[1])
+    return found
+
+
+def relabel(poly: Poly, slots: dict[int, int]) -> Poly:
+    """Return the polynomial with its slots renumbered."""
+    terms = []
+    for monomial, value in poly:
+        atoms = (
+            ("x", slots[atom[1]]) if atom[0] == "x" else (atom[0], relabel(atom[1], slots), *atom[2:])
+            for atom in monomial
+        )
+        terms.append((tuple(sorted(atoms)), value))
+    return tuple(sorted(terms))
+
+
+class Pool:
+    """All elements of one symbolic run; a tensor is an integer array of positions in it."""
+
+    def __init__(self) -> None:
+        self.forms: list[Poly] = []
+        self._form_index: dict[Poly, int] = {}
+        self._form_of: IntArray = np.zeros(1024, np.int64)
+        self._symbols: IntArray = np.full((1024, WIDTH), -1, np.int64)
+        self._size = 0
+        self._num_symbols = 0
+        self._constants: dict[Fraction, int] = {}
+
+    def _intern(self, poly: Poly) -> int:
+        index = self._form_index.setdefault(poly, len(self.forms))
+        if index == len(self.forms):
+            if index >= MAX_FORMS:
+                raise Refusal("the arithmetic has more different expressions than a box decode can have")
+            self.forms.append(poly)
+        return index
+
+    def _append(self, form_of: IntArray, symbols: IntArray) -> IntArray:
+        start, stop = self._size, self._size + len(form_of)
+        while stop > len(self._form_of):
+            self._form_of = np.concatenate([self._form_of, np.zeros_like(self._form_of)])
+            self._symbols = np.concatenate([self._symbols, np.full_like(self._symbols, -1)])
+        self._form_of[start:stop] = form_of
+        self._symbols[start:stop] = symbols
+        self._size = stop
+        return np.arange(start, stop, dtype=np.int64)
+
+    def symbols(self, shape: tuple[int, ...]) -> IntArray:
+        """Return a tensor of fresh symbols; they are numbered on from the last one made."""
+        count = int(np.prod(shape, dtype=np.int64))
+        columns = np.full((count, WIDTH), -1, np.int64)
+        columns[:, 0] = np.arange(self._num_symbols, self._num_symbols + count)
+        self._num_symbols += count
+        form = self._intern((((("x", 0),), Fraction(1)),))
+        return self._append(np.full(count, form, np.int64), columns).reshape(shape)
+
+    def constants(self, values: NDArray[Any]) -> IntArray:
+        """Return a tensor of exact constants."""
+        if not np.isfinite(values).all():
+            raise Refusal("a constant is infinite or NaN")
+        unique, inverse = np.unique(values.ravel(), return_inverse=True)
+        ids = np.array([self._constant(Fraction(value.item())) for value in unique], np.int64)
+        return ids[inverse].reshape(values.shape)
+
+    def _constant(self, value: Fraction) -> int:
+        if value not in self._constants:
+            form = np.array([self._intern(constant_poly(value))], np.int64)
+            self._constants[value] = int(self._append(form, np.full((1, WIDTH), -1, np.int64))[0])
+        return self._constants[value]
+
+    def unary(self, function: Callable[[Poly], Poly], tensor: IntArray) -> IntArray:
+        """Apply a function of forms that keeps the slots."""
+        ids, inverse = np.unique(tensor, return_inverse=True)
+        forms, form_inverse = np.unique(self._form_of[ids], return_inverse=True)
+        results = np.array([self._intern(function(self.forms[form])) for form in forms], np.int64)
+        made = self._append(results[form_inverse], self._symbols[ids])
+        return made[inverse].reshape(tensor.shape)
+
+    def binary(self, function: Callable[[Poly, Poly], Poly], left: IntArray, right: IntArray) -> IntArray:
+        """Apply a function of two forms, element by element, with broadcasting."""
+        left, right = np.broadcast_arrays(left, right)
+        pairs, inverse = np.unique(left.ravel() * self._size + right.ravel(), return_inverse=True)
+        ids_l, ids_r = pairs // self._size, pairs % self._size
+        merged, ranks = _merge(self._symbols[ids_l], self._symbols[ids_r])
+        key = self._form_of[ids_l] * MAX_FORMS + self._form_of[ids_r]
+        for column in range(2 * WIDTH):
+            key = key * 8 + ranks[:, column] + 1
+        groups, first, group_of = np.unique(key, return_index=True, return_inverse=True)
+        form_of = np.empty(len(pairs), np.int64)
+        symbols = np.full((len(pairs), WIDTH), -1, np.int64)
+        for group in range(len(groups)):
+            row, members = first[group], np.nonzero(group_of == group)[0]
+            slots_l = {slot: int(ranks[row, slot]) for slot in range(WIDTH)}
+            slots_r = {slot: int(ranks[row, WIDTH + slot]) for slot in range(WIDTH)}
+            form_l, form_r = self.forms[self._form_of[ids_l[row]]], self.forms[self._form_of[ids_r[row]]]
+            poly = function(relabel(form_l, slots_l), relabel(form_r, slots_r))
+            kept = sorted(used_slots(poly))
+            form_of[members] = self._intern(relabel(poly, {old: new for new, old in enumerate(kept)}))
+            symbols[members[:, None], np.arange(len(kept))] = merged[members[:, None], kept]
+        return self._append(form_of, symbols)[inverse].reshape(left.shape)
+
+    def same(self, left: IntArray, right: IntArray) -> NDArray[np.bool_]:
+        """Return where two tensors of one shape hold equal expressions."""
+        equal: NDArray[np.bool_] = self._form_of[left] == self._form_of[right]
+        return equal & (self._symbols[left] == self._symbols[right]).all(axis=-1)
+
+    def element(self, position: int) -> tuple[Poly, list[int]]:
+        """Return the form of one element and the symbols in its slots."""
+        row = self._symbols[position]
+        return self.forms[self._form_of[position]], [int(symbol) for symbol in row if symbol >= 0]
+
+
+def _merge(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
+    """Merge two rows of symbols: the sorted union of each, and each old slot's place in it (-1 for none)."""
+    both = np.concatenate([left, right], axis=1)
+    order = np.argsort(both, axis=1, kind="stable")
+    ordered = np.take_along_axis(both, order, axis=1)
+    fresh = ordered >= 0
+    fresh[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    places = np.cumsum(fresh, axis=1) - 1
+    if places.size and places.max() >= WIDTH:
+        raise Refusal(f"an output element mixes more than {WIDTH} input elements", depth=2)
+    ranks = np.empty_like(both)
+    np.put_along_axis(ranks, order, np.where(ordered >= 0, places, -1), axis=1)
+    merged = np.full((len(both), WIDTH), -1, np.int64)
+    rows, columns = np.nonzero(fresh)
+    merged[rows, places[rows, columns]] = ordered[rows, columns]
+    return merged, ranks

@@ -1,0 +1,163 @@
+"""The proof: run a subgraph on symbols at several sizes and compare every output element with the decode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detops.graph import _forms
+from detops.graph._evaluate import cone, evaluate, largest_integer
+from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._ops import Run, Symbolic
+from detops.graph._read_off import Coefficients, parameters, read_off
+from detops.graph._schema import Parameters
+from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
+from detops.graph._view import Graph, Node, Shape
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A subgraph that is proved to decode boxes."""
+
+    box_predictions: str
+    anchors: str
+    decoded_boxes: str
+    nodes: tuple[Node, ...]
+    parameters: Parameters
+    dtype: np.dtype[Any]
+    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size that was proved
+
+
+def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proof:
+    """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
+    nodes = cone(graph, target, frozenset((box_predictions, anchors)))
+    dtype = graph.info(box_predictions).dtype
+    if dtype is not None and dtype.kind != "f":
+        raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
+    shapes = _shape_of(graph, box_predictions), _shape_of(graph, anchors)
+    largest = largest_integer(graph, nodes)
+    failures: list[Refusal] = []
+    for axis in possible_axes(*shapes):
+        try:
+            trials = list_trials(*shapes, axis, largest)
+            return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials)
+        except Refusal as refusal:
+            failures.append(refusal)
+    raise max(failures, key=lambda refusal: refusal.depth)
+
+
+def _shape_of(graph: Graph, tensor: str) -> Shape | None:
+    """Return the known shape; a Transpose that reads the tensor tells at least the rank."""
+    shape = graph.info(tensor).shape
+    if shape is None:
+        for reader in graph.readers.get(tensor, ()):
+            if reader.op == "Transpose" and len(reader.inputs) > 1:
+                perm = graph.constant(reader.inputs[1])
+                return None if perm is None else (None,) * perm.size
+    return shape
+
+
+def _prove_on(
+    graph: Graph, nodes: list[Node], names: tuple[str, str, str], axis: int, trials: Sequence[Trial]
+) -> Proof:
+    found: Coefficients | None = None
+    dtype: np.dtype[Any] | None = None
+    classes: set[int] = set()
+    shapes: list[tuple[Sizes, Sizes]] = []
+    for trial in trials:
+        if found is None and not trial.leading:
+            break  # the subgraph runs at no rank
+        try:
+            found, dtype = _run(graph, nodes, names, axis, trial, found)
+        except CannotRunError:
+            if trial.required:
+                raise
+            continue
+        except Refusal as refusal:
+            if trial.required:
+                raise
+            raise Refusal(
+                f"{refusal.reason} (at box_predictions of {trial.predictions} and anchors of {trial.anchors}, "
+                "which the model leaves open)",
+                refusal.depth,
+            ) from refusal
+        classes.add(trial.classes)
+        shapes.append((trial.predictions, trial.anchors))
+    if found is None or dtype is None:
+        raise Refusal("the subgraph runs at none of the sizes tried")
+    count = classes.pop() if len(classes) == 1 else None
+    box_predictions, anchors, target = names
+    values = parameters(found, dtype, axis, count)
+    return Proof(box_predictions, anchors, target, tuple(nodes), values, dtype, tuple(shapes))
+
+
+def _run(
+    graph: Graph,
+    nodes: list[Node],
+    names: tuple[str, str, str],
+    axis: int,
+    trial: Trial,
+    found: Coefficients | None,
+) -> tuple[Coefficients, np.dtype[Any] | None]:
+    """Prove one size; the first one reads the coefficients off, and the others must agree with them."""
+    box_predictions, anchors, target = names
+    run = Run()
+    left = Symbolic(run.pool.symbols(trial.predictions), graph.info(box_predictions).dtype)
+    right = Symbolic(run.pool.symbols(trial.anchors), graph.info(anchors).dtype)
+    result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
+    if not isinstance(result, Symbolic):
+        raise Refusal("the output doesn't depend on the boxes")
+    if trial.unequal and not result.ids.size:
+        raise CannotRunError("nothing comes out")
+    if trial.unequal:
+        raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
+    if result.shape != trial.predictions:
+        raise Refusal(
+            f"the output has the shape {result.shape} for box_predictions of {trial.predictions} "
+            f"and anchors of {trial.anchors}",
+            depth=3,
+        )
+    rows, boxes = _in_rows(left.ids, axis, trial.classes), _in_rows(right.ids, axis, 1)
+    outputs = _in_rows(result.ids, axis, trial.classes)
+    if found is None:
+        found = read_off(run.pool, outputs, rows, boxes)
+    wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
+    if wrong.any():
+        row, kind, coordinate = (int(place[0]) for place in np.nonzero(wrong))
+        raise Refusal(
+            f"coordinate {coordinate} of box {row}, class {kind}, isn't what a decode gives there "
+            f"({int(wrong.sum())} of {wrong.size} elements differ at box_predictions of {trial.predictions})",
+            depth=5,
+        )
+    return found, result.dtype
+
+
+def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int64]:
+    """Return the elements as (boxes, classes, 4)."""
+    return np.moveaxis(ids, axis, -1).reshape(-1, classes, 4)
+
+
+def decode(
+    pool: _forms.Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients
+) -> NDArray[np.int64]:
+    """Return the decode of (boxes, classes, 4) predictions against (boxes, 1, 4) anchors, as expressions."""
+    half = _forms.constant_poly(Fraction(1, 2))
+    corners: list[NDArray[np.int64]] = [rows[..., 0]] * 4
+    for place in (0, 1):
+        first, last = boxes[..., place], boxes[..., place + 2]
+        size = pool.binary(_forms.subtract, last, first)
+        centre = pool.unary(lambda poly: _forms.multiply(poly, half), pool.binary(_forms.add, first, last))
+        shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
+        growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
+        centre = pool.binary(_forms.add, pool.binary(_forms.multiply, shift, size), centre)
+        size = pool.binary(_forms.multiply, growth, size)
+        size = pool.unary(lambda poly: _forms.multiply(poly, half), size)
+        corners[place] = pool.binary(_forms.subtract, centre, size)
+        corners[place + 2] = pool.binary(_forms.add, centre, size)
+    return np.stack(corners, axis=-1)

@@ -1,0 +1,137 @@
+"""The sizes at which a proof runs: what the model leaves open is tried large, small, and unequal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from detops.graph._finding import Refusal
+from detops.graph._ops import MAX_ELEMENTS
+from detops.graph._view import Shape
+
+MAX_TRIAL = 1 << 17  # elements of a trial with every free dimension large at once
+RANKS = (1, 2, 3, 4)  # tried where the rank is unknown
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One size to run at; the first of every rank is `leading`.
+
+    Where `required` is off, a subgraph that cannot run there is fine too; where the inputs are `unequal`, it must
+    not run.
+    """
+
+    predictions: Sizes
+    anchors: Sizes
+    classes: int
+    required: bool
+    leading: bool
+    unequal: bool = False
+
+
+def possible_axes(predictions: Shape | None, anchors: Shape | None) -> list[int]:
+    """List the axes that may hold the coordinates: the last as -1, the others counted from the front."""
+    if predictions is not None and anchors is not None and len(predictions) != len(anchors):
+        raise Refusal(
+            f"box_predictions has rank {len(predictions)} and anchors rank {len(anchors)}; DecodeBbox wants one shape",
+            depth=1,
+        )
+    if predictions is None or anchors is None:
+        return [-1]
+    last = len(anchors) - 1
+    axes = [-1] if anchors and anchors[last] in (4, None) else []
+    # the last axis of 4 coordinates is what everybody writes; another one must be there for all to see
+    axes += [axis for axis in range(last) if anchors[axis] == predictions[axis] == 4]
+    if not axes:
+        raise Refusal(f"anchors of the shape {_shown(anchors)} have no axis of 4 coordinates", depth=1)
+    return axes
+
+
+def list_trials(predictions: Shape | None, anchors: Shape | None, axis: int, largest: int) -> list[Trial]:
+    """List the sizes to prove at, the leading ones first; `largest` is the largest integer in the subgraph."""
+    known = predictions if predictions is not None else anchors
+    trials: list[Trial] = []
+    for rank in RANKS if known is None else (len(known),):
+        left = (None,) * rank if predictions is None else predictions
+        right = (None,) * rank if anchors is None else anchors
+        trials += _of_rank(left, right, axis % rank, largest, known is not None)
+    return sorted(trials, key=lambda trial: not trial.leading)
+
+
+def _of_rank(left: Shape, right: Shape, axis: int, largest: int, known: bool) -> Iterator[Trial]:
+    width = left[axis]
+    if width is not None and (width % 4 or width == 0):
+        raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
+    counts = (1, 2, 3) if width is None else (width // 4,)
+
+    def trial(boxes: Sequence[int], others: Sequence[int], count: int, required: bool, leading: bool) -> Trial:
+        return Trial(
+            predictions=(*boxes[:axis], 4 * count, *boxes[axis:]),
+            anchors=(*others[:axis], 4, *others[axis:]),
+            classes=count,
+            required=required,
+            leading=leading,
+            unequal=boxes is not others,
+        )
+
+    ours, theirs = ([dim for place, dim in enumerate(shape) if place != axis] for shape in (left, right))
+    shape = [_joined(*pair) for pair in zip(ours, theirs, strict=True)]
+    for count in counts:
+        sizes = _fill(shape, largest, 4 * count)
+        first = count == counts[0]
+        for number, size in enumerate(sizes if first else (sizes[0], sizes[-1])):
+            yield trial(size, size, count, known and first, first and number == 0)
+    if width is None:  # a width that isn't a multiple of 4 must not run either
+        size = _fill(shape, largest, 4)[0]
+        for narrow in (1, 2):
+            cut = trial(size, size, 1, False, False)
+            yield replace(cut, predictions=(*size[:axis], narrow, *size[axis:]), unequal=True)
+    # what is static in one input and open in the other must not run at other sizes: it would be broadcast
+    size = _fill(shape, largest, 4 * counts[0])[0]
+    for place, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        if (mine is None) == (other is None):
+            continue
+        for wrong in (size[place] + 1, 2 * size[place]):
+            changed = [*size[:place], wrong, *size[place + 1 :]]
+            pair = (changed, size) if mine is None else (size, changed)
+            yield trial(*pair, counts[0], False, False)
+
+
+def _joined(left: int | None, right: int | None) -> int | None:
+    if left is not None and right is not None and left != right:
+        raise Refusal(f"box_predictions and anchors have {left} and {right} boxes along one axis", depth=1)
+    return right if left is None else left
+
+
+def _fill(shape: Sequence[int | None], largest: int, elements: int) -> list[list[int]]:
+    """Fill the free dimensions: beyond every constant and all different, in two orders, then small ones."""
+    free = [place for place, dim in enumerate(shape) if dim is None]
+    fixed = elements * math.prod(1 if dim is None else dim for dim in shape)
+    rising = [largest + 1 + number for number in range(len(free))]
+    falling = [2 * largest + 3 + 2 * number for number in reversed(range(len(free)))]
+    small = [2 + number for number in range(len(free))]
+    fills: list[list[int]] = []
+    for large in (rising, falling):
+        if fixed * math.prod(large) <= MAX_TRIAL:
+            fills.append(large)
+        else:  # one large dimension at a time
+            fills += [[*small[:at], large[at], *small[at + 1 :]] for at in range(len(free))]
+    fills = [*fills, small, [1] * len(free)] if free else [[]]
+    if fixed * max(math.prod(fill) for fill in fills) > MAX_ELEMENTS:
+        raise Refusal(
+            f"sizes beyond {largest}, the largest integer in the subgraph, are too large for a proof"
+            if free
+            else f"a static shape of {fixed} elements is too large for a proof"
+        )
+    filled = []
+    for fill in fills:
+        values = iter(fill)
+        filled.append([next(values) if dim is None else dim for dim in shape])
+    return filled
+
+
+def _shown(shape: Shape) -> str:
+    return "(" + ", ".join("?" if dim is None else str(dim) for dim in shape) + ")"

@@ -1,0 +1,130 @@
+"""One small read-only view of a dataflow graph, filled by the ONNX and the TensorFlow reader."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Dialect = Literal["onnx", "tensorflow"]
+Shape = tuple[int | None, ...]
+
+MAX_CONSTANT = 1 << 22  # elements; a larger constant is never a parameter of a decode
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """What is known about a tensor without running the graph; None for unknown."""
+
+    dtype: np.dtype[Any] | None = None
+    shape: Shape | None = None
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation: tensor names in and out, attributes decoded on demand."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    raw: Any
+    read_attributes: Callable[[Any], Mapping[str, Any]]
+    version: int = 0
+    control: tuple[str, ...] = ()  # names of nodes that must run first (TensorFlow)
+    hidden: tuple[str, ...] = ()  # tensors that the bodies of If and Loop read (ONNX)
+    place: int = field(default=-1)  # in the file
+    position: int = field(default=-1)  # in topological order; Graph sets both
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes as Python and NumPy values."""
+        return self.read_attributes(self.raw)
+
+    @property
+    def label(self) -> str:
+        """The node's name, or its first output where it has none."""
+        return self.name or (self.outputs[0] if self.outputs else "?")
+
+
+class Graph:
+    """A graph (or a body of If or Loop) in topological order, with who makes and who reads each tensor."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        nodes: Iterable[Node],
+        *,
+        outputs: Iterable[str],
+        known: Callable[[str], bool],
+        constant: Callable[[str], NDArray[Any] | None],
+        info: Callable[[str], TensorInfo],
+        raw: Any,
+        loop_ops: frozenset[str] = frozenset(),
+    ) -> None:
+        self.dialect = dialect
+        self.raw = raw
+        self.outputs = frozenset(outputs)
+        self.info = info
+        self._read_constant = constant
+        self._constants: dict[str, NDArray[Any] | None] = {}
+        listed = list(nodes)
+        for place, node in enumerate(listed):
+            node.place = place
+        self.producer: dict[str, Node] = {}
+        for node in listed:
+            for output in node.outputs:
+                if output and self.producer.setdefault(output, node) is not node:
+                    raise ValueError(f"model: two nodes make the tensor {output!r}")
+        self.readers: dict[str, list[Node]] = {}
+        self.waiters: dict[str, list[Node]] = {}
+        for node in listed:
+            for tensor in dict.fromkeys((*node.inputs, *node.hidden)):
+                if not tensor:
+                    continue
+                if tensor not in self.producer and not known(tensor):
+                    raise ValueError(f"model: node {node.label!r} reads {tensor!r}, which nothing makes")
+                self.readers.setdefault(tensor, []).append(node)
+            for name in node.control:
+                self.waiters.setdefault(name, []).append(node)
+        self.nodes = self._ordered(listed, loop_ops)
+
+    def _ordered(self, nodes: list[Node], loop_ops: frozenset[str]) -> list[Node]:
+        """Sort topologically, close to the file's order; the back edges of a loop start at `loop_ops`."""
+        place = {id(node): index for index, node in enumerate(nodes)}
+        by_name = {node.name: node for node in nodes}
+        missing: list[int] = []
+        following: dict[int, list[int]] = {}
+        for index, node in enumerate(nodes):
+            makers = {self.producer[name] for name in (*node.inputs, *node.hidden) if name in self.producer}
+            makers |= {by_name[name] for name in node.control if name in by_name}
+            makers = {maker for maker in makers if maker.op not in loop_ops}
+            missing.append(len(makers))
+            for maker in makers:
+                following.setdefault(place[id(maker)], []).append(index)
+        ready = [index for index, count in enumerate(missing) if not count]
+        heapq.heapify(ready)
+        ordered: list[Node] = []
+        while ready:
+            index = heapq.heappop(ready)
+            nodes[index].position = len(ordered)
+            ordered.append(nodes[index])
+            for reader in following.get(index, ()):
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heapq.heappush(ready, reader)
+        if len(ordered) < len(nodes):
+            stuck = next(node for index, node in enumerate(nodes) if missing[index])
+            raise ValueError(f"model: the graph has a cycle through node {stuck.label!r}")
+        return ordered
+
+    def constant(self, tensor: str) -> NDArray[Any] | None:
+        """Return the value of a constant, or None where it is none, too large, or its data isn't at hand."""
+        if tensor not in self._constants:
+            self._constants[tensor] = self._read_constant(tensor)
+        return self._constants[tensor]

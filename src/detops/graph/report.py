@@ -1,0 +1,116 @@
+"""What `detops inspect` prints: sections of a report on a model, each as a table for people and as JSON.
+
+The box decodes are one section. Others are added with `add_section`, a function of the model's path that returns a
+`Section`, or None where it has nothing to say about that kind of model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from detops.graph._api import find_decode_bbox
+from detops.graph._finding import Finding
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a report.
+
+    Attributes
+    ----------
+    key : str
+        The section's key in the JSON object.
+    data : object
+        Its value there, of JSON types only.
+    render : callable
+        Returns what rich prints for people.
+    good : bool
+        Whether the answer is yes; `detops inspect` exits with 1 where a section's is no.
+    """
+
+    key: str
+    data: Any
+    render: Callable[[], RenderableType]
+    good: bool = True
+
+
+SectionMaker = Callable[[str], "Section | None"]
+
+
+def decode_section(path: str) -> Section:
+    """Return the section on box decodes: what can be fused, and why the rest cannot."""
+    findings = find_decode_bbox(path)
+    data = {
+        "decodes": [finding.to_dict() for finding in findings],
+        "leave_alone": leave_alone(findings),
+    }
+    return Section("box_decodes", data, lambda: decode_table(findings))
+
+
+_makers: list[SectionMaker] = [decode_section]
+
+
+def add_section(maker: SectionMaker) -> None:
+    """Add a section to every report; the sections come in the order in which they were added."""
+    if maker not in _makers:
+        _makers.append(maker)
+
+
+def sections(path: str) -> list[Section]:
+    """Return all sections of the report on a model."""
+    return [section for section in (maker(path) for maker in _makers) if section is not None]
+
+
+def leave_alone(findings: Sequence[Finding]) -> list[str]:
+    """Return the nodes that a quantizer must leave alone: all that take part in a decode that is proved."""
+    return list(dict.fromkeys(node for finding in findings if finding.fused for node in finding.nodes))
+
+
+def form(finding: Finding) -> str:
+    """Describe the form of a decode in a few words."""
+    if finding.operator is None:
+        return "not proved"
+    axis = "last axis" if finding.axis == -1 else f"axis {finding.axis}"
+    if finding.classes is None:
+        return f"{finding.operator}, {axis}, any number of classes"
+    return f"{finding.operator}, {axis}" + (f", {finding.classes} classes" if finding.classes > 1 else "")
+
+
+def decode_table(findings: Sequence[Finding]) -> RenderableType:
+    """Return the findings as a table that a person can read."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if not findings:
+        return Text("Box decodes: none found.")
+    table = Table(title="Box decodes", title_justify="left", show_lines=True)
+    table.add_column("scope, or output", overflow="fold", ratio=4)
+    table.add_column("form", ratio=3)
+    table.add_column("clip", ratio=2)
+    table.add_column("scales, means", ratio=2)
+    table.add_column("fused, or why not", overflow="fold", ratio=5)
+    for finding in findings:
+        verdict = Text("yes", style="green") if finding.fused else Text(finding.reason, style="yellow")
+        where = Text(finding.scope or finding.decoded_boxes or "?")
+        table.add_row(where, form(finding), _clip(finding), _scales(finding), verdict)
+    return table
+
+
+def _clip(finding: Finding) -> str:
+    if finding.operator is None:
+        return ""
+    upper = "none" if finding.decode_clip is None else f"{finding.decode_clip:.6g}"
+    return upper if finding.lower_clip is None else f"{finding.lower_clip:.6g} to {upper}"
+
+
+def _scales(finding: Finding) -> str:
+    if finding.operator is None:
+        return ""
+    scales = "/ " + ", ".join(f"{scale:.6g}" for scale in finding.scales) if set(finding.scales) != {1.0} else ""
+    means = "+ " + ", ".join(f"{mean:.6g}" for mean in finding.means) if any(finding.means) else ""
+    return "\n".join(part for part in (scales, means) if part)

@@ -1,0 +1,54 @@
+# grid_sampler and GridSample
+
+cdef enum:
+    GRID_X = 0
+    GRID_GRID
+cdef enum:
+    GRID_MODE = 0
+    GRID_PADDING_MODE
+    GRID_ALIGN_CORNERS
+
+
+cdef int plan_grid_sample(Call* call) noexcept nogil:
+    cdef const Tensor* x = &call.inputs[GRID_X]
+    cdef const Tensor* grid = &call.inputs[GRID_GRID]
+    cdef int i
+    if x.rank not in (4, 5):
+        return wrong_shape(call, GRID_X, "(N, C, H, W) or (N, C, D, H, W)")
+    if grid.rank != x.rank or grid.shape[0] != x.shape[0] or grid.shape[x.rank - 1] != x.rank - 2:
+        return wrong_shape(
+            call, GRID_GRID, "(N, out_H, out_W, 2) as x" if x.rank == 4 else "(N, out_D, out_H, out_W, 3) as x")
+    if not 0 <= call.values[GRID_ALIGN_CORNERS].whole[0] <= 1:
+        return wrong_value(call, GRID_ALIGN_CORNERS, "0 or 1")
+    if x.rank == 5 and call.values[GRID_MODE].whole[0] == 4:
+        snprintf(call.message, MESSAGE, "%s: expected linear or nearest for 5 axes", attribute_name(call, GRID_MODE))
+        return REFUSED
+    if call.values[GRID_PADDING_MODE].whole[0] and extent(x, 2, x.rank) == 0:
+        return wrong_shape(call, GRID_X, "with spatial axes of at least 1 for this padding_mode")
+    call.outputs[0].rank = x.rank
+    call.outputs[0].shape[0], call.outputs[0].shape[1] = x.shape[0], x.shape[1]
+    for i in range(2, x.rank):
+        call.outputs[0].shape[i] = grid.shape[i - 1]
+    return 0
+
+
+cdef int compute_grid_sample(Call* call) noexcept nogil:
+    cdef const Tensor* x = &call.inputs[GRID_X]
+    cdef const Tensor* output = &call.outputs[0]
+    cdef GridSample sample
+    cdef int i
+    if output.size == 0:
+        return 0
+    sample.x = <const real*> x.data
+    sample.grid = <const real*> call.inputs[GRID_GRID].data
+    sample.out = <real*> output.data
+    sample.images, sample.channels = x.shape[0], x.shape[1]
+    sample.points = extent(output, 2, output.rank)
+    sample.axes = x.rank - 2
+    sample.sizes[2] = 1
+    for i in range(sample.axes):
+        sample.sizes[i] = x.shape[x.rank - 1 - i]
+    sample.taps = call.values[GRID_MODE].whole[0]
+    sample.border = call.values[GRID_PADDING_MODE].whole[0]
+    sample.align_corners = call.values[GRID_ALIGN_CORNERS].whole[0]
+    return run_kernel(call, 0, &sample)

@@ -1,0 +1,400 @@
+"""Mutants of box decodes: one or two random changes to a model, and what fusion makes of the result.
+
+`python -m tests.graph.mutants --mutants 5000 --seed 1` runs many and prints the counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from detops.graph import fuse_decode_bbox
+
+DATA = Path(__file__).parents[1] / "data" / "graphs"
+BASES = (
+    "pos_concat_last_axis",
+    "pos_fastrcnn_tf1_add",
+    "pos_rpn_hwa4",
+    "pos_transpose_4chw",
+    "pos_with_clip_boxes",
+    "pos_half",
+    "v2_od_api_min80",
+    "neg_maximum",
+    "neg_concat_order",
+    "exports/d2_stack.ts",
+    "exports/tv_single_c3.ts",
+    "exports/tv_single_c3.dyn",
+    "exports/mm_plain.dyn",
+    "exports/mm_plain.ts",
+)
+SIZES = ((1, 1), (3, 6), (131, 2))  # the free dimensions of a model, none of them a size of the proof
+ULPS = 256
+
+Random = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What happened to one mutant."""
+
+    kind: str  # "refused", "right", "wrong", "invalid"
+    what: str  # the base and the mutations
+    detail: str = ""
+
+
+@cache
+def base(name: str) -> bytes:
+    return (DATA / f"{name}.onnx").read_bytes()
+
+
+def mutant(seed: int, number: int) -> tuple[onnx.ModelProto, str]:
+    """Return mutant `number` of a seed, and what was done to it."""
+    random = np.random.default_rng([seed, number])
+    name = BASES[number % len(BASES)]
+    model = onnx.load_model_from_string(base(name))
+    done = []
+    for _ in range(random.choice([1, 1, 1, 2])):
+        for _ in range(20):
+            mutation = MUTATIONS[random.integers(len(MUTATIONS))]
+            with np.errstate(all="ignore"):
+                what = mutation(model.graph, random)
+            if what:
+                done.append(what)
+                break
+    return model, f"{name}: {'; '.join(done)}"
+
+
+def judge(model: onnx.ModelProto, what: str) -> Verdict:
+    """Fuse a model, and run it before and after at three sizes."""
+    try:
+        before = session(model)
+    except Exception:
+        return Verdict("invalid", what)  # ONNX Runtime doesn't take the mutant at all
+    fused, findings = fuse_decode_bbox(model)
+    if not any(finding.fused for finding in findings):
+        return Verdict("refused", what, "; ".join(finding.reason for finding in findings))
+    ran = 0
+    for number, size in enumerate(SIZES):
+        feeds = feeds_for(model, size, np.random.default_rng(number))
+        try:
+            expected = before.run(None, feeds)
+        except Exception:
+            continue  # the mutant itself cannot run at this size
+        ran += 1
+        try:
+            problem = difference(expected, session(fused).run(None, feeds), feeds)
+        except Exception as error:
+            problem = f"the fused model fails: {error}"
+        if problem:
+            return Verdict("wrong", what, f"at {size}: {problem}; {findings}")
+    return Verdict("right" if ran else "invalid", what)
+
+
+def difference(expected: list[Any], got: list[Any], feeds: dict[str, Any]) -> str:
+    """Say how the outputs differ by more than the order of the arithmetic explains; empty where they don't."""
+    for left, right in zip(expected, got, strict=True):
+        if left.shape != right.shape or left.dtype != right.dtype:
+            return f"{left.dtype} {left.shape} became {right.dtype} {right.shape}"
+        finite = np.isfinite(left.astype(np.float64))
+        if not np.array_equal(finite, np.isfinite(right.astype(np.float64))):
+            return "other elements are finite"
+        largest = max(np.abs(value.astype(np.float64)).max(initial=1) for value in feeds.values())
+        # exp(t) is as inexact as t is large, and every coordinate of a box holds the sum of the largest terms
+        slack = ULPS * np.finfo(left.dtype).eps * (np.abs(left.astype(np.float64)) + largest)
+        with np.errstate(all="ignore"):
+            gap = np.abs(left.astype(np.float64) - right.astype(np.float64))
+        if (gap[finite] > slack[finite]).any():
+            return f"{gap[finite].max()} apart"
+    return ""
+
+
+def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def feeds_for(model: onnx.ModelProto, size: tuple[int, int], random: Random) -> dict[str, Any]:
+    """Return boxes for the second input and predictions, on both sides of the clip, for the first."""
+    feeds = {}
+    for value, draw in zip(model.graph.input, (_predictions, _boxes), strict=True):
+        tensor = value.type.tensor_type
+        free = iter(size)
+        shape = [dim.dim_value or next(free) for dim in tensor.shape.dim]
+        feeds[value.name] = draw(random, shape).astype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    return feeds
+
+
+def _predictions(random: Random, shape: list[int]) -> Any:
+    return random.normal(0, 1, shape) * random.choice([0.3, 1.0, 4.0, 5.0], shape)
+
+
+def _boxes(random: Random, shape: list[int]) -> Any:
+    return random.uniform(-50, 300, shape)  # every tenth or so with x2 < x1
+
+
+# ---------------------------------------------------------------------------------------------------- mutations
+
+
+def _pick(random: Random, items: list[Any]) -> Any:
+    return items[random.integers(len(items))] if items else None
+
+
+def _constants(graph: Any) -> list[Any]:
+    """Return the TensorProtos that the graph computes with."""
+    tensors = list(graph.initializer)
+    for node in graph.node:
+        tensors += [attribute.t for attribute in node.attribute if attribute.name == "value"]
+    return tensors
+
+
+def _set(tensor: Any, value: Any) -> None:
+    name = tensor.name
+    tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(value), name))
+
+
+def _shown(tensor: Any) -> str:
+    return f"{numpy_helper.to_array(tensor).tolist()}"[:60]
+
+
+def _change_float(graph: Any, random: Random) -> str:
+    tensor = _pick(random, [t for t in _constants(graph) if numpy_helper.to_array(t).dtype.kind == "f"])
+    if tensor is None:
+        return ""
+    value = np.array(numpy_helper.to_array(tensor))
+    was = _shown(tensor)
+    way = random.integers(6)
+    place = tuple(random.integers(size) for size in value.shape) if random.random() < 0.5 else ...
+    if way == 0:
+        value[place] = value[place] * value.dtype.type(random.choice([2, 0.5, -1, 1.01, 0.999]))
+    elif way == 1:
+        value[place] = np.nextafter(value[place], value.dtype.type(random.choice([-1000, 1000])))
+    elif way == 2:
+        value[place] = value[place] + value.dtype.type(random.choice([1, -1, 0.25]))
+    elif way == 3:
+        value = np.flip(value) if value.ndim else value
+    elif way == 4:
+        value = value.reshape(-1)  # a scalar becomes rank 1: harmless where it broadcasts
+    else:
+        value[place] = value.dtype.type(random.choice([0, 1, -1, 0.5, 2, 10, 1000]))
+    _set(tensor, value)
+    return f"constant {was} -> {_shown(tensor)}"
+
+
+def _change_int(graph: Any, random: Random) -> str:
+    tensor = _pick(random, [t for t in _constants(graph) if numpy_helper.to_array(t).dtype.kind == "i"])
+    if tensor is None:
+        return ""
+    value = np.array(numpy_helper.to_array(tensor))
+    was = _shown(tensor)
+    if value.size == 0:
+        return ""
+    way = random.integers(3)
+    place = tuple(random.integers(size) for size in value.shape)
+    if way == 0:
+        value[place] = value[place] + random.choice([-2, -1, 1, 2])
+    elif way == 1:
+        value[place] = random.choice([-1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 100])
+    else:
+        value = random.permutation(value) if value.ndim else value
+    _set(tensor, value)
+    return f"constant {was} -> {_shown(tensor)}"
+
+
+def _change_attribute(graph: Any, random: Random) -> str:
+    node = _pick(random, [n for n in graph.node if any(a.name in ("axis", "perm") for a in n.attribute)])
+    if node is None:
+        return ""
+    attribute = next(a for a in node.attribute if a.name in ("axis", "perm"))
+    if attribute.name == "axis":
+        attribute.i = int(random.choice([-2, -1, 0, 1, 2]))
+        return f"{node.op_type} axis {attribute.i}"
+    perm = random.permutation(list(attribute.ints))
+    attribute.ints[:] = [int(axis) for axis in perm]
+    return f"{node.op_type} perm {perm.tolist()}"
+
+
+def _swap_operands(graph: Any, random: Random) -> str:
+    node = _pick(random, [n for n in graph.node if len(n.input) > 1 and n.op_type not in ("Slice", "Clip")])
+    if node is None:
+        return ""
+    first, second = random.choice(len(node.input), 2, replace=False)
+    node.input[first], node.input[second] = node.input[second], node.input[first]
+    return f"{node.op_type} operands {first} and {second} swapped"
+
+
+def _swap_outputs(graph: Any, random: Random) -> str:
+    node = _pick(random, [n for n in graph.node if len(n.output) > 1])
+    if node is None:
+        return ""
+    first, second = random.choice(len(node.output), 2, replace=False)
+    node.output[first], node.output[second] = node.output[second], node.output[first]
+    return f"{node.op_type} outputs {first} and {second} swapped"
+
+
+_KINDS = (("Add", "Sub", "Mul", "Div"), ("Min", "Max", "Add"), ("Exp", "Neg", "Identity", "Sigmoid"))
+
+
+def _change_operator(graph: Any, random: Random) -> str:
+    node = _pick(random, [n for n in graph.node if any(n.op_type in kind for kind in _KINDS)])
+    if node is None:
+        return ""
+    was = node.op_type
+    node.op_type = str(random.choice(next(kind for kind in _KINDS if was in kind)))
+    return f"{was} -> {node.op_type}" if node.op_type != was else ""
+
+
+def _rewire(graph: Any, random: Random) -> str:
+    place = random.integers(len(graph.node))
+    node = graph.node[place]
+    earlier = [value.name for value in graph.input]
+    earlier += [name for other in graph.node[:place] for name in other.output]
+    if not node.input:
+        return ""
+    at = random.integers(len(node.input))
+    node.input[at] = _pick(random, earlier)
+    return f"input {at} of {node.op_type} -> {node.input[at]}"
+
+
+def _insert(graph: Any, random: Random) -> str:
+    """Put one operator, or a pair of them, on an edge (or before all readers of an input)."""
+    place = int(random.integers(len(graph.node)))
+    node = graph.node[place]
+    data = [index for index, name in enumerate(node.input) if name and index == 0]
+    if not data or node.op_type == "Shape":
+        return ""
+    name = node.input[0]
+    what, made = _pick(random, INSERTIONS)(name, f"inserted_{place}_{random.integers(1 << 30)}", graph)
+    node.input[0] = made[-1].output[0]
+    for offset, new in enumerate(made):
+        graph.node.insert(place + offset, new)
+    return f"{what} before {node.op_type}"
+
+
+def _integers(graph: Any, name: str, values: Any) -> str:
+    graph.initializer.append(numpy_helper.from_array(np.array(values, np.int64), name))
+    return name
+
+
+def _one(op: str, **attributes: Any) -> Callable[[str, str, Any], tuple[str, list[Any]]]:
+    def make(source: str, name: str, graph: Any) -> tuple[str, list[Any]]:
+        return f"{op} {attributes or ''}", [helper.make_node(op, [source], [name], **attributes)]
+
+    return make
+
+
+def _slice(start: int, stop: int, axis: int, step: int = 1) -> Callable[[str, str, Any], tuple[str, list[Any]]]:
+    def make(source: str, name: str, graph: Any) -> tuple[str, list[Any]]:
+        inputs = [source]
+        for part, value in (("a", start), ("b", stop), ("c", axis), ("d", step)):
+            inputs.append(_integers(graph, f"{name}_{part}", [value]))
+        return f"Slice [{start}:{stop}:{step}] on {axis}", [helper.make_node("Slice", inputs, [name])]
+
+    return make
+
+
+def _cast(*kinds: int) -> Callable[[str, str, Any], tuple[str, list[Any]]]:
+    def make(source: str, name: str, graph: Any) -> tuple[str, list[Any]]:
+        nodes = []
+        for number, kind in enumerate(kinds):
+            nodes.append(helper.make_node("Cast", [source], [f"{name}_{number}"], to=kind))
+            source = f"{name}_{number}"
+        return f"Cast through {kinds}", nodes
+
+    return make
+
+
+def _bound(op: str, bound: float) -> Callable[[str, str, Any], tuple[str, list[Any]]]:
+    def make(source: str, name: str, graph: Any) -> tuple[str, list[Any]]:
+        kind = graph.input[0].type.tensor_type.elem_type
+        value = np.array(bound, helper.tensor_dtype_to_np_dtype(kind))
+        graph.initializer.append(numpy_helper.from_array(value, f"{name}_bound"))
+        return f"{op} {bound}", [helper.make_node(op, [source, f"{name}_bound"], [name])]
+
+    return make
+
+
+_END = np.iinfo(np.int64).max
+INSERTIONS = [
+    _one("Identity"),
+    _one("Identity"),
+    _one("Neg"),
+    _one("Relu"),
+    _one("Abs"),
+    _one("Dropout"),
+    _one("Transpose"),
+    _one("Transpose", perm=[1, 0]),
+    _one("Transpose", perm=[0, 2, 1]),
+    _slice(0, 100, 0),
+    _slice(1, _END, 0),
+    _slice(0, _END, 0),
+    _slice(_END, -_END, 0, -1),
+    _slice(_END, -_END, -1, -1),
+    _slice(0, 2, -1),
+    _slice(0, 1, 1),
+    _cast(1),
+    _cast(10, 1),
+    _cast(11, 1),
+    _cast(7, 1),
+    _bound("Min", 3.0),
+    _bound("Max", 0.0),
+    _bound("Mul", 1.0),
+    _bound("Add", 0.0),
+    _bound("Sub", 1.0),
+    _bound("Div", 2.0),
+]
+MUTATIONS: list[Callable[[Any, Random], str]] = [
+    _change_float,
+    _change_float,
+    _change_int,
+    _change_int,
+    _change_attribute,
+    _swap_operands,
+    _swap_operands,
+    _swap_outputs,
+    _change_operator,
+    _rewire,
+    _insert,
+    _insert,
+    _insert,
+]
+
+
+def run(seed: int, count: int) -> tuple[Counter[str], list[Verdict]]:
+    """Judge `count` mutants; return how many were what, and all that were accepted wrongly."""
+    counts: Counter[str] = Counter()
+    wrong = []
+    for number in range(count):
+        verdict = judge(*mutant(seed, number))
+        counts[verdict.kind] += 1
+        if verdict.kind == "wrong":
+            wrong.append(verdict)
+    return counts, wrong
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--mutants", type=int, default=5000)
+    arguments.add_argument("--seed", type=int, default=1)
+    given = arguments.parse_args()
+    counts, wrong = run(given.seed, given.mutants)
+    print(f"seed {given.seed}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
+    for verdict in wrong:
+        print(f"WRONG {verdict.what}: {verdict.detail}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Mutation: no random change to a model may ever make fusion change what the model computes.
+
+`DETOPS_MUTANTS` sets how many mutants are tried; `python -m tests.graph.mutants` runs many and prints the counts.
+"""
+
+import os
+
+import pytest
+
+from . import mutants
+
+COUNT = int(os.environ.get("DETOPS_MUTANTS", "600"))
+SEED = 20240607
+PARTS = 6
+FLOOR = 0.2  # of all mutants; about three in ten are harmless, and refusing everything must not pass
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_mutant_is_accepted_wrongly(part: int) -> None:
+    counts, wrong = mutants.run(SEED + part, COUNT // PARTS)
+    assert not wrong, "\n".join(f"{verdict.what}: {verdict.detail}" for verdict in wrong)
+    assert counts["right"] >= FLOOR * sum(counts.values()), counts
+
+
+def test_a_wrong_acceptance_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the comparison in the proof and the numeric check switched off, mutants are accepted wrongly."""
+    monkeypatch.setattr("detops.graph._api.search", _careless_search)
+    _, wrong = mutants.run(SEED, 60)
+    assert wrong
+
+
+def _careless_search(loaded: object) -> object:
+    """Claim every candidate whose inputs and output look plausible, with the usual clip and no proof at all."""
+    import numpy as np
+
+    from detops.graph._evaluate import cone
+    from detops.graph._find import Result, finding_of
+    from detops.graph._prove import Proof
+    from detops.graph._schema import Parameters
+    from detops.graph._search import find_candidates
+
+    results = []
+    for graph in loaded.graphs:  # type: ignore[attr-defined]
+        for candidate in find_candidates(graph)[:1]:
+            if not candidate.predictions or not candidate.anchors:
+                continue
+            names = candidate.predictions[0], candidate.anchors[0], candidate.targets[0]
+            nodes = tuple(cone(graph, names[2], frozenset(names[:2])))
+            proof = Proof(*names, nodes, Parameters(4.422598361968994), np.dtype(np.float32), ())
+            results.append(Result(finding_of(proof), proof, graph))
+    return results

@@ -1,0 +1,285 @@
+"""TensorFlow graphs: the same fixtures as .pb, the text form, SavedModels, the scope rule, and unknown fields."""
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+from detops.graph import find_decode_bbox, fuse_decode_bbox
+from detops.graph._load import load
+from detops.graph._scope import counts_fit, fitting_scopes
+from detops.graph._tf_schema import messages
+
+from . import interpreter
+from .models import DATA, golden, index
+
+REASONS = {
+    "neg_clip_tensor": "'clip:0', which is not a constant",
+    "neg_concat_batch_axis": "boxes are mixed",
+    "neg_concat_order": "corners come in the order x2, y2, x1, y1",
+    "neg_control_dep": "anchors_after waits (control edge) on rpn/decode_bbox_target/add_1",
+    "neg_excluded_ops_in_scope": "holds Greater, Squeeze, Gather_2, TopKV2, boolean_mask, which",
+    "neg_inner_used_outside": "is read outside it, by scale_sum",
+    "neg_maximum": "Maximum in place of Minimum",
+    "neg_min_on_xy": "act on tx and ty",
+    "neg_split_axis": "both axes are mixed",
+    "neg_transpose_wrong_inverse": "isn't what a decode gives",
+}
+FUSED = sorted(name for name, entry in index().items() if entry["fuse"])
+
+
+def graph_def(name: str) -> Any:
+    return messages()["GraphDef"].FromString((DATA / f"{name}.pb").read_bytes())
+
+
+def parse(data: bytes) -> Any:
+    return messages()["GraphDef"].FromString(data)
+
+
+@pytest.fixture(params=["interpreter", "tensorflow"])
+def execute(request: pytest.FixtureRequest) -> Any:
+    """Return a function that runs a GraphDef: in our interpreter, and in TensorFlow where it is installed."""
+    if request.param == "interpreter":
+        return interpreter.run
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("TensorFlow is not installed")
+    return _run_tensorflow
+
+
+def _run_tensorflow(graph: Any, feeds: dict[str, Any], outputs: list[str]) -> list[Any]:
+    import tensorflow
+
+    tensorflow_graph = tensorflow.Graph()
+    with tensorflow_graph.as_default():
+        tensorflow.import_graph_def(tensorflow.compat.v1.GraphDef.FromString(graph.SerializeToString()), name="")
+    with tensorflow.compat.v1.Session(graph=tensorflow_graph) as session:
+        return session.run([f"{name}:0" for name in outputs], {f"{key}:0": value for key, value in feeds.items()})
+
+
+def test_the_table_of_reasons_is_complete() -> None:
+    assert set(REASONS) | set(FUSED) == set(index())
+
+
+@pytest.mark.parametrize("name", sorted(REASONS))
+def test_decoy_is_refused_with_its_reason(name: str) -> None:
+    data = (DATA / f"{name}.pb").read_bytes()
+    fused, findings = fuse_decode_bbox(data)
+    assert [finding.fused for finding in findings] == [False]
+    assert REASONS[name] in findings[0].reason
+    assert findings[0].scope == index()[name]["scope"]
+    assert parse(fused) == parse(data)
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_scope_is_fused(name: str, execute: Any) -> None:
+    entry = index()[name]
+    before = graph_def(name)
+    data, findings = fuse_decode_bbox(before.SerializeToString())
+    assert isinstance(data, bytes)
+    after = parse(data)
+    operator = entry.get("op", "DecodeBbox")
+    assert [finding.fused for finding in findings] == [True] * entry.get("n_fuse", 1)
+    for finding in findings:
+        assert finding.operator == operator
+        assert finding.axis == entry.get("axis", -1)
+        assert finding.scales == tuple(entry.get("scales", (1, 1, 1, 1)))
+        assert finding.scope.startswith(entry["scope"].partition("*")[0])
+    made = [node for node in after.node if node.op == operator]
+    assert [node.attr["decode_clip"].f for node in made] == [finding.decode_clip for finding in findings]
+    assert not any(node.op == "Exp" for node in after.node)
+    assert {node.name for node in after.node} <= {node.name for node in before.node}
+    assert {node.name for node in before.node if node.op == "Placeholder"} <= {node.name for node in after.node}
+    assert after.versions == before.versions
+    feeds, wanted = golden(name)
+    with np.errstate(all="ignore"):
+        left, right = execute(before, feeds, entry["outputs"]), execute(after, feeds, entry["outputs"])
+    for output, one, other in zip(entry["outputs"], left, right, strict=True):
+        scale = np.abs(wanted[output].astype(np.float64)).max()
+        eps = float(np.finfo(one.dtype).eps)
+        if "op" in entry:
+            np.testing.assert_allclose(one, other, rtol=0, atol=4 * eps * scale)
+        else:
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(other, wanted[output], rtol=0, atol=8 * eps * scale)
+
+
+def test_deepest_scope_matches_and_its_parents_do_not() -> None:
+    findings = find_decode_bbox(DATA / "pos_fpn_3_levels.pb")
+    assert sorted(finding.scope for finding in findings) == [
+        f"fpn/level_{level}/decode_bbox_target" for level in range(3)
+    ]
+    graph = load(DATA / "pos_fpn_3_levels.pb").graphs[0]
+    assert counts_fit([node for node in graph.nodes if node.name.startswith("fpn/level_0/")])  # a parent would fit
+    assert sorted(fitting_scopes(graph)) == sorted(finding.scope for finding in findings)
+
+
+def test_scope_with_the_right_counts_and_no_decode_is_explained() -> None:
+    graph = graph_def("pos_concat_last_axis")
+    for node in graph.node:
+        if node.op == "Exp":
+            node.op = "Softplus"
+    findings = find_decode_bbox(graph.SerializeToString())
+    assert [(finding.scope, finding.fused) for finding in findings] == [("rpn/decode_bbox_target", False)]
+    assert "operators of a decode in the right numbers" in findings[0].reason
+
+
+def test_text_comes_back_as_text(tmp_path: Any) -> None:
+    text = text_format.MessageToString(graph_def("pos_transpose_4chw"))
+    fused, findings = fuse_decode_bbox(text)
+    assert isinstance(fused, str)
+    assert (findings[0].fused, findings[0].axis) == (True, 0)
+    binary, _ = fuse_decode_bbox((DATA / "pos_transpose_4chw.pb").read_bytes())
+    assert text_format.Parse(fused, messages()["GraphDef"]()) == parse(binary)
+    path = tmp_path / "graph.pbtxt"
+    path.write_text(text)
+    assert fuse_decode_bbox(path)[0] == fused.encode()
+
+
+def test_saved_model_keeps_all_but_the_graph(tmp_path: Any) -> None:
+    saved = messages()["SavedModel"](saved_model_schema_version=1)
+    saved.meta_graphs.add().graph_def.CopyFrom(graph_def("pos_half"))
+    unknown = b"\x2a\x03\x0a\x01x"  # a signature that we have no name for: field 5
+    meta = saved.meta_graphs[0].SerializeToString() + unknown
+    data = b"\x08\x01\x12" + _varint(len(meta)) + meta
+    (tmp_path / "saved_model.pb").write_bytes(data)
+    for model in (data, tmp_path, tmp_path / "saved_model.pb"):
+        fused, findings = fuse_decode_bbox(model)
+        assert findings[0].fused
+        back = messages()["SavedModel"].FromString(fused)
+        assert back.saved_model_schema_version == 1
+        assert [node.op for node in back.meta_graphs[0].graph_def.node].count("DecodeBbox") == 1
+        assert unknown in fused
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def test_unknown_fields_survive() -> None:
+    data = (DATA / "pos_half.pb").read_bytes() + b"\xa2\x06\x05hello"  # field 100 of the graph
+    fused, findings = fuse_decode_bbox(data)
+    assert findings[0].fused
+    assert b"hello" in fused
+
+
+def test_control_inputs_move_to_the_new_node() -> None:
+    graph = graph_def("pos_half")
+    graph.node.add(name="ready", op="NoOp")
+    next(node for node in graph.node if node.op == "Exp").input.append("^ready")
+    fused, findings = fuse_decode_bbox(graph.SerializeToString())
+    assert findings[0].fused
+    made = next(node for node in parse(fused).node if node.op == "DecodeBbox")
+    assert list(made.input) == ["box_logits", "anchors", "^ready"]
+
+
+def test_function_of_another_meaning_is_not_overwritten() -> None:
+    graph = graph_def("pos_half")
+    graph.library.function.add().signature.name = "DecodeBbox"
+    _, findings = fuse_decode_bbox(graph.SerializeToString())
+    assert not findings[0].fused
+    assert "another function DecodeBbox" in findings[0].reason
+
+
+VARIATIONS: dict[str, Any] = {}
+
+
+def variation(change: Any) -> Any:
+    VARIATIONS[change.__name__] = change
+    return change
+
+
+def _node(graph: Any, op: str, number: int = 0) -> Any:
+    return [node for node in graph.node if node.op == op][number]
+
+
+def _constant(graph: Any, name: str, value: Any) -> None:
+    node = graph.node.add(name=name, op="Const")
+    node.attr["dtype"].type = {np.dtype(np.float32): 1, np.dtype(np.int32): 3}[value.dtype]
+    node.attr["value"].tensor.dtype = node.attr["dtype"].type
+    node.attr["value"].tensor.tensor_shape.SetInParent()
+    for size in value.shape:
+        node.attr["value"].tensor.tensor_shape.dim.add(size=size)
+    node.attr["value"].tensor.tensor_content = value.tobytes()
+
+
+@variation
+def split_with_sizes(graph: Any) -> None:
+    _constant(graph, "sizes", np.array([1, 1], np.int32))
+    node = _node(graph, "Split")
+    axis, value = node.input
+    node.op = "SplitV"
+    node.input[:] = [value, "sizes", axis]
+    node.attr["Tlen"].type = 3
+
+
+@variation
+def clip_by_value(graph: Any) -> None:
+    _constant(graph, "least", np.array(np.finfo(np.float32).min, np.float32))
+    node = _node(graph, "Minimum")
+    node.op = "ClipByValue"
+    node.input[:] = [node.input[0], "least", node.input[1]]
+
+
+@variation
+def commuted(graph: Any) -> None:
+    for op in ("AddV2", "Mul", "Minimum"):
+        node = _node(graph, op)
+        node.input[:] = [node.input[1], node.input[0]]
+
+
+@variation
+def identity_inside(graph: Any) -> None:
+    node = _node(graph, "Exp")
+    graph.node.add(name="rpn/decode_bbox_target/same", op="Identity").input.append(node.input[0])
+    graph.node[-1].attr["T"].type = 1
+    node.input[0] = "rpn/decode_bbox_target/same"
+
+
+@variation
+def negative_split_axis(graph: Any) -> None:
+    _constant(graph, "minus_two", np.array(-2, np.int32))
+    _node(graph, "Split").input[0] = "minus_two"
+
+
+@variation
+def shuffled_file_order(graph: Any) -> None:
+    nodes = list(graph.node)[::-1]
+    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+@variation
+def neither_scopes_nor_shapes(graph: Any) -> None:
+    for node in graph.node:
+        node.name = node.name.replace("/", "_")
+        node.input[:] = [name.replace("/", "_") for name in node.input]
+        if "shape" in node.attr:
+            del node.attr["shape"]
+
+
+@pytest.mark.parametrize("name", sorted(VARIATIONS))
+def test_harmless_variation_is_fused(name: str) -> None:
+    graph = graph_def("pos_concat_last_axis")
+    VARIATIONS[name](graph)
+    fused, findings = fuse_decode_bbox(graph.SerializeToString())
+    assert [(finding.fused, finding.reason) for finding in findings] == [(True, "")]
+    feeds, _ = golden("pos_concat_last_axis")
+    (left,), (right,) = interpreter.run(graph, feeds, ["boxes"]), interpreter.run(parse(fused), feeds, ["boxes"])
+    np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("ports", [(0, 1), (1, 0)])
+def test_ports_of_a_split_are_told_apart(ports: tuple[int, int]) -> None:
+    graph = graph_def("pos_concat_last_axis")
+    node = _node(graph, "Sub")
+    split = node.input[1].partition(":")[0]
+    node.input[:] = [f"{split}:{port}" for port in ports]
+    (finding,) = find_decode_bbox(graph.SerializeToString())
+    assert finding.fused == (ports == (1, 0))

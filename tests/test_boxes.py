@@ -1,0 +1,282 @@
+"""decode_bbox and encode_bbox: errors, exactness, the coders of other libraries, compiled code."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import detops
+import detops.numba
+from detops._numba.spread import jit
+from tests.json_cases import subcases
+from tests.oracle import oracle
+
+BACKENDS = ("cython", "numba", "cuda")
+_rng = np.random.default_rng(11)
+
+
+def anchors_of(count, dtype="float64"):
+    """Boxes of some size."""
+    low = _rng.uniform(0, 600, (count, 2))
+    return np.concatenate([low, low + _rng.uniform(4, 200, (count, 2))], 1).astype(dtype)
+
+
+Z = np.zeros((3, 4))
+
+
+@pytest.mark.parametrize(("operator", "name"), [("decode_bbox", "box_predictions"), ("encode_bbox", "boxes")])
+@pytest.mark.parametrize(
+    ("arrays", "options", "error", "message"),
+    [
+        ((Z.astype(int), Z), {}, TypeError, "{}: expected dtype float16, float32 or float64, got int64"),
+        ((Z, Z.astype(bool)), {}, TypeError, "anchors: expected dtype float16, float32 or float64, got bool"),
+        ((Z[0, 0], Z), {}, ValueError, "{}: expected shape (..., 4), got ()"),
+        (
+            (np.zeros((3, 5)), np.zeros((3, 5))),
+            {},
+            ValueError,
+            "{}: expected shape (..., 4) or (..., 4 * num_classes), got (3, 5)",
+        ),
+        (
+            (np.zeros((3, 8)), np.zeros((3, 8))),
+            {},
+            ValueError,
+            "anchors: expected shape (3, 4), got (3, 8)",
+        ),
+        ((Z, Z), {"axis": 0}, ValueError, "{}: expected shape with 4 coordinates on axis 0, got (3, 4)"),
+        ((Z, Z[:2]), {}, ValueError, "anchors: expected shape (3, 4), got (2, 4)"),
+        ((Z, Z), {"axis": 2}, ValueError, "axis: expected an axis from -2 to 1, got 2"),
+        (
+            (np.zeros((4, 3, 4)),) * 2,
+            {"axis": 1},
+            ValueError,
+            "{}: expected shape with 4 coordinates on axis 1, got (4, 3, 4)",
+        ),
+        (
+            (Z, Z),
+            {"scales": (1, 1, 0, 1)},
+            ValueError,
+            "scales: expected numbers other than 0, got (1.0, 1.0, 0.0, 1.0)",
+        ),
+        ((Z, Z), {"scales": (1, 1, 1)}, ValueError, "scales: expected 4 numbers, got 3"),
+        ((Z, Z), {"scales": 1}, TypeError, "scales: expected 4 numbers, got 1"),
+        ((Z, Z), {"means": (0, 0, math.inf, 0)}, ValueError, "means[2]: expected a finite number, got inf"),
+        (
+            (Z, Z),
+            {"out": np.zeros((3, 4), "f")},
+            ValueError,
+            "out: expected shape (3, 4) and dtype float64, got (3, 4) and float32",
+        ),
+    ],
+)
+def test_errors(operator, name, arrays, options, error, message):
+    with pytest.raises(error) as caught:
+        getattr(detops, operator)(*arrays, **options)
+    assert str(caught.value) == message.format(name)
+
+
+@pytest.mark.parametrize(
+    ("clip", "error", "message"),
+    [
+        (math.nan, ValueError, "decode_clip: expected a finite number, got nan"),
+        ("4", TypeError, "decode_clip: expected a real number, got '4'"),
+    ],
+)
+def test_a_wrong_clip(clip, error, message):
+    with pytest.raises(error) as caught:
+        detops.decode_bbox(Z, Z, decode_clip=clip)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "case", [case for case in subcases("decode_variants_not_to_fuse") if case.operator == "DecodeBbox"], ids=str
+)
+def test_bug_reports(case, backend):
+    attributes = dict(case.attributes)
+    if "plus1" in attributes or "lo_clip" in attributes:
+        # Not this operator: a fusion must keep away from them, and the same numbers give other boxes here.
+        got = detops.decode_bbox(*case.inputs.values(), decode_clip=float(attributes["decode_clip"]), backend=backend)
+        assert not np.allclose(got, case.expected["boxes"], rtol=case.tolerance, atol=case.tolerance)
+        return
+    options = {"means": attributes.get("means", (0, 0, 0, 0))}
+    options["scales"] = [1 / deviation for deviation in attributes.get("stds", (1, 1, 1, 1))]
+    if "decode_clip" in attributes:
+        options["decode_clip"] = float(attributes["decode_clip"])
+    got = detops.decode_bbox(*case.inputs.values(), **options, backend=backend)
+    np.testing.assert_allclose(got, case.expected["boxes"], rtol=case.tolerance, atol=case.tolerance)
+
+
+def _exp(x, backend):
+    """The exponential as decode_bbox computes it: half a side of an anchor of length 2, or twice that of length 1."""
+    large = x > 80
+    t = np.zeros((x.size, 4), x.dtype)
+    t[:, 2] = x
+    anchors = np.where(large[:, None], 0.5, 1) * np.array([-1, -1, 1, 1])
+    with np.errstate(over="ignore"):
+        return detops.decode_bbox(t, anchors.astype(x.dtype), backend=backend)[:, 2] * np.where(large, 2, 1).astype(
+            x.dtype
+        )
+
+
+def _ulps(got, wanted):
+    """How far a result is from a more precise one, in units of its last place; 0 and inf must be equal."""
+    rounded = wanted.astype(got.dtype)
+    sure = np.isfinite(rounded) & (rounded > 0)
+    np.testing.assert_array_equal(got[~sure], rounded[~sure])
+    return np.abs(got[sure].astype(wanted.dtype) - wanted[sure]) / np.spacing(rounded[sure])
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+def test_the_exponential_of_float32(backend):
+    patterns = np.arange(0, 2**32, 4093, dtype=np.uint32).view(np.float32)
+    x = np.concatenate([patterns[~np.isnan(patterns)], np.linspace(-105, 90, 500_000, dtype=np.float32)])
+    with np.errstate(all="ignore"):
+        assert _ulps(_exp(x, backend), np.exp(x.astype(np.float64))).max() < 1.1
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+def test_the_exponential_of_float64(backend):
+    x = np.concatenate([np.linspace(-746, 710.5, 20_000), _rng.standard_normal(20_000), _rng.normal(0, 1e-9, 5000)])
+    with np.errstate(all="ignore"):
+        if np.finfo(np.longdouble).nmant > 60:
+            assert _ulps(_exp(x, backend), np.exp(x.astype(np.longdouble))).max() < 1.1
+    wanted = np.array([math.exp(value) if value < 709.7 else math.inf for value in x])
+    with np.errstate(over="ignore"):
+        close = np.isclose(_exp(x, backend), wanted, rtol=4e-16, atol=5e-324)
+    assert close[x < 709.7].all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_exponential_of_what_is_special(backend, dtype):
+    x = np.array([math.nan, math.inf, -math.inf, 0, -0.0, 1e30, -1e30, 5e-324], dtype)
+    np.testing.assert_array_equal(_exp(x, backend), [math.nan, math.inf, 0, 1, 1, math.inf, 0, 1])
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+@pytest.mark.parametrize("operator", ["decode_bbox", "encode_bbox"])
+@pytest.mark.parametrize("layout", ["rows", "planes", "classes"])
+def test_a_box_does_not_depend_on_its_place(layout, operator, backend):
+    # More than fits one block, and large enough to be written past the caches.
+    count, dtype = 300_007, "float32"
+    anchors = anchors_of(count, dtype)
+    subject = _rng.normal(0, 0.5, (count, 4)).astype(dtype) if operator == "decode_bbox" else anchors_of(count, dtype)
+    function = getattr(detops, operator)
+    if layout == "planes":
+        whole = function(subject.T.copy(), anchors.T.copy(), axis=0, backend=backend).T
+    elif layout == "classes":
+        whole = function(np.tile(subject, 2), anchors, backend=backend)
+        assert np.array_equal(whole[:, :4], whole[:, 4:])
+        whole = whole[:, :4]
+    else:
+        whole = function(subject, anchors, backend=backend)
+    for first in (0, 1, 255, 256, count - 3):
+        alone = function(subject[first : first + 3], anchors[first : first + 3], backend=backend)
+        assert np.array_equal(alone, whole[first : first + 3])
+    before = detops.get_num_threads()
+    try:
+        detops.set_num_threads(1)
+        assert np.array_equal(function(subject, anchors, backend=backend), whole)
+    finally:
+        detops.set_num_threads(before)
+
+
+_numbers = st.floats(-4, 4).filter(lambda value: value == 0 or abs(value) > 1e-3)
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+@given(
+    predictions=st.lists(st.tuples(*[_numbers] * 4), max_size=6),
+    scales=st.tuples(*[st.floats(0.1, 10)] * 4),
+    means=st.tuples(*[_numbers] * 4),
+)
+def test_encoding_undoes_decoding(backend, predictions, scales, means):
+    t = np.array(predictions).reshape(-1, 4)
+    anchors = anchors_of(len(t))
+    options = {"scales": scales, "means": means, "backend": backend}
+    boxes = detops.decode_bbox(t, anchors, **options)
+    back = detops.encode_bbox(boxes, anchors, **options)
+    # A decoded size much below its coordinates has lost digits there.
+    lost = 1e-13 * np.abs(boxes).max(initial=1) / (boxes[:, 2:] - boxes[:, :2]).min(initial=1) * max(scales)
+    np.testing.assert_allclose(back, t, rtol=1e-9, atol=max(1e-9, lost))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_float16_is_computed_in_float32(backend):
+    t = _rng.normal(0, 0.5, (50, 4)).astype(np.float16)
+    anchors = anchors_of(50).astype(np.float32)
+    got = detops.decode_bbox(t, anchors, backend=backend)
+    assert got.dtype == np.float16
+    with np.errstate(over="ignore"):
+        wanted = detops.decode_bbox(t.astype(np.float32), anchors, backend=backend).astype(np.float16)
+    np.testing.assert_array_equal(got, wanted)
+    # The widest anchor of half precision: its width is beyond it.
+    wide = np.array([[-65504.0, 0, 65504, 8]], np.float16)
+    np.testing.assert_array_equal(detops.decode_bbox(np.zeros((1, 4), np.float16), wide, backend=backend), wide)
+
+
+def test_the_coder_of_torchvision():
+    """``BoxCoder(weights).decode_single``, whose clip is log(1000 / 16)."""
+    t, anchors, weights = _rng.normal(0, 2, (9, 4)), anchors_of(9), (10.0, 10.0, 5.0, 5.0)
+    dx, dy, dw, dh = (t / weights).T
+    width, height = (anchors[:, 2:] - anchors[:, :2]).T
+    x, y = anchors[:, 0] + width / 2 + dx * width, anchors[:, 1] + height / 2 + dy * height
+    limit = math.log(1000 / 16)
+    w, h = np.exp(np.minimum(dw, limit)) * width, np.exp(np.minimum(dh, limit)) * height
+    wanted = np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], 1)
+    np.testing.assert_allclose(detops.decode_bbox(t, anchors, scales=weights, decode_clip=limit), wanted)
+
+
+def test_the_coder_of_mmdetection():
+    """``DeltaXYWHBBoxCoder(target_means, target_stds)``, whose lower bound of the size needs a clip of its own."""
+    t, anchors = _rng.normal(0, 2, (9, 4)), anchors_of(9)
+    means, stds = np.array([0.1, 0, 0, -0.2]), np.array([0.1, 0.1, 0.2, 0.2])
+    limit = abs(math.log(16 / 1000))
+    quantities = t * stds + means
+    quantities[:, 2:] = quantities[:, 2:].clip(-limit, limit)
+    wanted = oracle("decode_bbox")(quantities, anchors)
+    bounded = t.copy()
+    bounded[:, 2:] = np.maximum(t[:, 2:], (-limit - means[2:]) / stds[2:])
+    got = detops.decode_bbox(bounded, anchors, scales=1 / stds, means=means, decode_clip=limit)
+    np.testing.assert_allclose(got, wanted)
+
+
+@jit
+def _decode(t, anchors):
+    return detops.numba.decode_bbox(t, anchors)
+
+
+@jit
+def _decode_with(t, anchors, clip, scales, means, axis):
+    return detops.numba.decode_bbox(t, anchors, clip, scales, means, axis)
+
+
+@jit
+def _encode_with(boxes, anchors, scales, means, axis):
+    return detops.numba.encode_bbox(boxes, anchors, scales, means, axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_inside_compiled_code(dtype):
+    t, anchors = _rng.normal(0, 0.5, (6, 4)).astype(dtype), anchors_of(6, dtype)
+    close = {"rtol": 1e-5 if dtype == "float32" else 1e-12, "atol": 1e-3 if dtype == "float32" else 1e-9}
+    assert _decode(t, anchors).dtype == t.dtype
+    np.testing.assert_allclose(_decode(t, anchors), detops.decode_bbox(t, anchors), **close)
+    scales, means = (10, 10, 5, 5), (0.5, 0, 0, 0.25)
+    for subject, reference, axis in ((t, anchors, -1), (t.T, anchors.T, 0), (np.tile(t, 3), anchors, 1)):
+        options = {"scales": scales, "means": means, "axis": axis}
+        decoded = _decode_with(subject, reference, 0.01, scales, means, axis)
+        np.testing.assert_allclose(
+            decoded, detops.decode_bbox(subject, reference, decode_clip=0.01, **options), **close
+        )
+        encoded = _encode_with(decoded, reference, scales, means, axis)
+        np.testing.assert_allclose(encoded, detops.encode_bbox(decoded, reference, **options), **close)
+
+
+@pytest.mark.parametrize(("shape", "anchors", "axis"), [((3, 5), (3, 5), 1), ((3, 4), (2, 4), 1), ((4, 4), (4, 4), 2)])
+def test_inside_compiled_code_wrong_shapes_raise(shape, anchors, axis):
+    with pytest.raises(ValueError, match="expected"):
+        _encode_with(np.zeros(shape), np.zeros(anchors), (1, 1, 1, 1), (0, 0, 0, 0), axis)
