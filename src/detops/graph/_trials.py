@@ -107,7 +107,7 @@ def _joined(left: int | None, right: int | None) -> int | None:
 
 
 def _fill(shape: Sequence[int | None], largest: int, elements: int) -> list[list[int]]:
-    """Fill the free dimensions: small (which tells most at little cost), beyond every integer in two orders, and one."""
+    """Fill the free dimensions: small (telling, at little cost), beyond every integer in two orders, and one."""
     free = [place for place, dim in enumerate(shape) if dim is None]
     fixed = elements * math.prod(1 if dim is None else dim for dim in shape)
     rising = [largest + 1 + number for number in range(len(free))]
