@@ -25,6 +25,8 @@ KERNELS = {
     "roi_align_points": "roi_align",
     "roi_pool": "roi_pool",
     "grid_sample": "grid_sample",
+    "scatter_check": "scatter_nd",
+    "scatter_nd": "scatter_nd",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -41,6 +43,7 @@ OPERATORS = {
     "roi_align": ("roi_align", "roi_align_points"),
     "roi_pool": ("roi_pool",),
     "grid_sample": ("grid_sample",),
+    "scatter_nd": ("scatter_check", "scatter_nd"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

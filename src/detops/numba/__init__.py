@@ -22,11 +22,13 @@ from detops._core.roi import (
     sample_position,
 )
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
+from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
 from detops.numba.roi_pool import roi_pool
+from detops.numba.scatter_nd import scatter_nd
 
 _jit.register()
 
@@ -45,14 +47,17 @@ __all__ = [
     "encode_span",
     "floor_split",
     "grid_points",
+    "in_range",
     "is_finite",
     "larger",
     "largest_part",
+    "next_offset",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
     "pool_range",
     "pool_side",
+    "reduced",
     "rescale",
     "roi_align",
     "roi_grid",
@@ -60,6 +65,7 @@ __all__ = [
     "roi_side",
     "round_away",
     "sample_position",
+    "scatter_nd",
     "takes_over_max",
     "takes_over_min",
     "unscale",
