@@ -24,8 +24,3 @@ def log(x):
 def product(a, b):
     """``a * b`` rounded by itself: no compiler may fuse it with a sum that it enters."""
     return a * b
-
-
-def fmod(x, y):
-    """What is left of ``x``, with its sign, after the whole multiples of ``y``: exact for finite ``x``."""
-    return np.fmod(x, y)
