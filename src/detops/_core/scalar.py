@@ -24,3 +24,8 @@ def log(x):
 def product(a, b):
     """``a * b`` rounded by itself: no compiler may fuse it with a sum that it enters."""
     return a * b
+
+
+def quotient(a, b):
+    """Whole quotient of whole numbers, ``a`` at least 0 and ``b`` above 0: else it differs between Python and C."""
+    return a // b

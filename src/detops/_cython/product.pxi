@@ -26,7 +26,7 @@ cdef extern from *:
     #endif
     #define DETOPS_VECTORS (DETOPS_LANES / DETOPS_GROUP)
 
-    static void detops_multiply_tile(const detops_element* rows, Py_ssize_t stride, const detops_element* packed,
+    static void detops_product(const detops_element* rows, Py_ssize_t stride, const detops_element* packed,
                                Py_ssize_t terms, detops_element* sums) {
         detops_vector total[DETOPS_ROWS][DETOPS_VECTORS];
         int row, lane;
@@ -51,5 +51,5 @@ cdef extern from *:
         ROWS "DETOPS_ROWS"
         LANES "DETOPS_LANES"
     # sums[ROWS][LANES] = ROWS rows, stride elements apart, times one packed panel.
-    void multiply_tile "detops_multiply_tile" (const real* rows, Py_ssize_t stride, const real* packed, Py_ssize_t terms,
-                                                 real* sums) noexcept nogil
+    void panel_product "detops_product" (const real* rows, Py_ssize_t stride, const real* packed, Py_ssize_t terms,
+                                        real* sums) noexcept nogil
