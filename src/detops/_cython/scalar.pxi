@@ -11,10 +11,8 @@ cdef extern from *:
     /* A macro: a function's parameter would take an integer through double on its way. */
     #define detops_typed(value, like) ((detops_element) (value))
     #ifdef DETOPS_IS_FLOAT32
-    #define detops_fmod(x, y) fmodf(x, y)
     #define detops_log(x) logf(x)
     #else
-    #define detops_fmod(x, y) fmod(x, y)
     #define detops_log(x) log(x)
     #endif
 
@@ -90,7 +88,6 @@ cdef extern from *:
     real typed "detops_typed" (element value, real like) noexcept nogil
     real typed "detops_typed" (real value, real like) noexcept nogil
     real exp "detops_exp" (real x) noexcept nogil
-    real fmod "detops_fmod" (real x, real y) noexcept nogil
     real log "detops_log" (real x) noexcept nogil
 
 
