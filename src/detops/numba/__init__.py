@@ -9,11 +9,13 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
+from detops._core.normalization import merged_moments, normal_factor, normalized
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
 from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
+from detops.numba.instance_norm import instance_norm
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
 from detops.numba.scatter_nd import scatter_nd
@@ -36,13 +38,17 @@ __all__ = [
     "floor_split",
     "grid_points",
     "in_range",
+    "instance_norm",
     "is_finite",
     "larger",
     "largest_part",
+    "merged_moments",
     "next_offset",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "normal_factor",
+    "normalized",
     "reduced",
     "rescale",
     "roi_align",
