@@ -52,6 +52,7 @@ KERNELS = {
     "instance_norm": ALL_ISAS_OF_FLOATS,
     "nms": ALL_ISAS_OF_FLOATS,
     "roi_align": ALL_ISAS_OF_FLOATS,
+    "roi_pool": ALL_ISAS_OF_FLOATS,
     "deform_conv": ALL_ISAS_OF_FLOATS,
     "grid_sample": ALL_ISAS_OF_FLOATS,
     "scatter_nd": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,

@@ -12,6 +12,7 @@ from detops.instance_norm import instance_norm
 from detops.nms import batched_nms, nms
 from detops.non_max_suppression import non_max_suppression, non_max_suppression_padded
 from detops.roi_align import roi_align
+from detops.roi_pool import roi_pool
 from detops.scatter_nd import scatter_nd
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "non_max_suppression",
     "non_max_suppression_padded",
     "roi_align",
+    "roi_pool",
     "scatter_nd",
     "set_num_threads",
     "show_config",

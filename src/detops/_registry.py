@@ -24,6 +24,7 @@ KERNELS = {
     "selected_rows": "nms",
     "roi_align": "roi_align",
     "roi_align_points": "roi_align",
+    "roi_pool": "roi_pool",
     "grid_sample": "grid_sample",
     "scatter_check": "scatter_nd",
     "scatter_nd": "scatter_nd",
@@ -42,6 +43,7 @@ OPERATORS = {
     "non_max_suppression": ("non_max_suppression", "selected_rows"),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
+    "roi_pool": ("roi_pool",),
     "grid_sample": ("grid_sample",),
     "scatter_nd": ("scatter_check", "scatter_nd"),
 }

@@ -153,7 +153,7 @@ cdef void multiply(const Step* step, Py_ssize_t group, const real* columns, Py_s
     for panel in range(step.panels):
         for tile in range((count + ROWS - 1) // ROWS):
             first = tile * ROWS
-            product(columns + first * step.stride, step.stride,
+            panel_product(columns + first * step.stride, step.stride,
                     step.packed + (group * step.panels + panel) * step.terms * LANES, step.terms, sums)
             for lane in range(min(<Py_ssize_t> LANES, step.outputs - panel * LANES)):
                 output = group * step.outputs + panel * LANES + lane

@@ -51,5 +51,5 @@ cdef extern from *:
         ROWS "DETOPS_ROWS"
         LANES "DETOPS_LANES"
     # sums[ROWS][LANES] = ROWS rows, stride elements apart, times one packed panel.
-    void product "detops_product" (const real* rows, Py_ssize_t stride, const real* packed, Py_ssize_t terms,
+    void panel_product "detops_product" (const real* rows, Py_ssize_t stride, const real* packed, Py_ssize_t terms,
                                    real* sums) noexcept nogil

@@ -10,7 +10,18 @@ from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
 from detops._core.normalization import merged_moments, normal_factor, normalized
-from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
+from detops._core.roi import (
+    grid_points,
+    is_finite,
+    larger,
+    largest_part,
+    pool_range,
+    pool_side,
+    roi_grid,
+    roi_side,
+    round_away,
+    sample_position,
+)
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
 from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
@@ -18,6 +29,7 @@ from detops.numba.cumulative import cummax, cummin
 from detops.numba.instance_norm import instance_norm
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
+from detops.numba.roi_pool import roi_pool
 from detops.numba.scatter_nd import scatter_nd
 
 _jit.register()
@@ -49,11 +61,15 @@ __all__ = [
     "non_max_suppression_padded",
     "normal_factor",
     "normalized",
+    "pool_range",
+    "pool_side",
     "reduced",
     "rescale",
     "roi_align",
     "roi_grid",
+    "roi_pool",
     "roi_side",
+    "round_away",
     "sample_position",
     "scatter_nd",
     "takes_over_max",

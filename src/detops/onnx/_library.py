@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from detops import _registry
+from detops.grid_sample import _BORDERS, _TAPS
 from detops.onnx._table import OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
 from detops.roi_align import MODES
 
@@ -22,12 +23,14 @@ _ALL_DOMAINS = ("", *DOMAINS)
 _KERNELS = {
     "cumulative": ("cumulative",),
     "decode_bbox": ("decode_bbox",),
+    "deform_conv2d": ("deform_conv2d",),
+    "grid_sample": ("grid_sample",),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
 }
 
 # Text options as the numbers that the kernels know them by.
-_CODES = {**MODES}
+_CODES = {**MODES, **_TAPS, **_BORDERS}
 
 _lock = threading.RLock()
 _registered: weakref.WeakSet[Any] = weakref.WeakSet()

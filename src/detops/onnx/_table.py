@@ -181,6 +181,7 @@ _DEFORM_CONV = _onnx(
         Attribute("offset_group", "offset_groups", "int", 1),
         Attribute("kernel_shape", "kernel_shape", "ints", ()),
     ),
+    fixed={"im2col_step": None},
 )
 _MMCV_CONV_OPTIONS = (
     Attribute("stride", "stride", "ints", (1, 1)),
@@ -233,6 +234,7 @@ def _exported(domain: str) -> tuple[Operator, ...]:
             (("output", "T"),),
             # A bound of scratch memory: it never changes the result.
             (*_MMCV_CONV_OPTIONS, Attribute("im2col_step", "im2col_step", "int", None)),
+            fixed={"kernel_shape": ()},
         ),
         Operator(
             domain,
@@ -247,6 +249,7 @@ def _exported(domain: str) -> tuple[Operator, ...]:
             ),
             (("output", "T"),),
             _MMCV_CONV_OPTIONS,
+            fixed={"kernel_shape": (), "im2col_step": None},
         ),
         Operator(
             domain,
@@ -323,6 +326,7 @@ _DETOPS = (
         "decode_bbox",
         *_BOXES,
         (Attribute("decode_clip", "decode_clip", "float", math.inf), _AXIS),
+        fixed={"lower_clip": -math.inf, "scales": (1.0, 1.0, 1.0, 1.0), "means": (0.0, 0.0, 0.0, 0.0)},
     ),
     Operator(
         "detops",

@@ -10,18 +10,24 @@ KINDS = {
     "string": ATTRIBUTE_STRING,
 }
 
-# family: its inputs and attributes by the slots that families.pxi gives them
+# family: its inputs and attributes by the slots that families/ gives them
 FAMILIES = {
     "cumulative": (("x",), ("axis", "smallest")),
     "decode_bbox": (("box_predictions", "anchors"), ("decode_clip", "lower_clip", "scales", "means", "axis")),
+    "deform_conv2d": (
+        ("x", "offset", "weight", "bias", "mask"),
+        ("stride", "padding", "dilation", "groups", "offset_groups", "im2col_step", "kernel_shape"),
+    ),
+    "grid_sample": (("x", "grid"), ("mode", "padding_mode", "align_corners")),
     "non_max_suppression_padded": (
         ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
         ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
     ),
     "roi_align": (
         ("features", "rois"),
-        ("output_height", "output_width", "spatial_scale", "sampling_ratio", "mode", "aligned"),
+        ("spatial_scale", "output_height", "output_width", "sampling_ratio", "mode", "aligned"),
     ),
+    "roi_pool": (("features", "rois"), ("spatial_scale", "output_size")),
 }
 
 cdef list _kept = []  # texts that C points to
@@ -31,19 +37,22 @@ cdef struct Steps:
     step_t compute
 
 
-cdef Steps _steps(str family):
-    cdef Steps steps
+cdef Steps _steps(str family) except *:
     if family == "cumulative":
-        steps = Steps(plan_cumulative, compute_cumulative)
-    elif family == "decode_bbox":
-        steps = Steps(plan_decode_bbox, compute_decode_bbox)
-    elif family == "non_max_suppression_padded":
-        steps = Steps(plan_nms, compute_nms)
-    elif family == "roi_align":
-        steps = Steps(plan_roi_align, compute_roi_align)
-    else:
-        raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
-    return steps
+        return Steps(plan_cumulative, compute_cumulative)
+    if family == "decode_bbox":
+        return Steps(plan_decode_bbox, compute_decode_bbox)
+    if family == "deform_conv2d":
+        return Steps(plan_deform_conv, compute_deform_conv)
+    if family == "grid_sample":
+        return Steps(plan_grid_sample, compute_grid_sample)
+    if family == "non_max_suppression_padded":
+        return Steps(plan_nms, compute_nms)
+    if family == "roi_align":
+        return Steps(plan_roi_align, compute_roi_align)
+    if family == "roi_pool":
+        return Steps(plan_roi_pool, compute_roi_pool)
+    raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
 
 
 cdef const char* _text(str text) except NULL:
@@ -112,6 +121,9 @@ cdef int _define_row(Row* row, dict source) except -1:
     row.attribute_count = len(source["attributes"])
     for i, attribute in enumerate(source["attributes"]):
         _define_attribute(&row.attributes[i], attribute, attributes)
+    settled = {*source["fixed"], *(attribute["argument"] for attribute in source["attributes"])}
+    if settled != set(attributes):
+        raise ValueError(f"{source['title']}: expected attributes or fixed values for {attributes}, got {settled}")
     row.type_count = len(source["kernels"])
     for i, (dtype, capsules) in enumerate(source["kernels"]):
         row.types[i] = TYPES[dtype]

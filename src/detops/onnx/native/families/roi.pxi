@@ -4,9 +4,9 @@ cdef enum:
     ROI_FEATURES = 0
     ROI_ROIS
 cdef enum:
-    ROI_HEIGHT = 0
+    ROI_SCALE = 0  # of both operators
+    ROI_HEIGHT
     ROI_WIDTH
-    ROI_SCALE
     ROI_SAMPLING_RATIO
     ROI_MODE
     ROI_ALIGNED
@@ -99,6 +99,37 @@ cdef int compute_roi_align(Call* call) noexcept nogil:
     rois.mode = <int> call.values[ROI_MODE].whole[0]
     rois.aligned = call.values[ROI_ALIGNED].whole[0]
     failed = find_images(call, images) or run_kernel(call, 1, &rois) or check_points(call, rois.points)
+    if not failed and call.outputs[0].size:
+        failed = run_kernel(call, 0, &rois)
+    free(images)
+    return failed
+
+
+# MaxRoiPool
+
+cdef enum:
+    POOL_SIZE = 1
+
+
+cdef int plan_roi_pool(Call* call) noexcept nogil:
+    cdef const Value* size = &call.values[POOL_SIZE]
+    if plan_rois(call):
+        return REFUSED
+    if size.count != 2 or size.whole[0] < 1 or size.whole[1] < 1:
+        return wrong_value(call, POOL_SIZE, "2 numbers of at least 1")
+    call.outputs[0].shape[2] = size.whole[0]
+    call.outputs[0].shape[3] = size.whole[1]
+    return 0
+
+
+cdef int compute_roi_pool(Call* call) noexcept nogil:
+    cdef Rois rois
+    cdef int failed
+    cdef long long* images = <long long*> malloc((call.outputs[0].shape[0] + 1) * sizeof(long long))
+    if images is NULL:
+        return out_of_memory(call)
+    describe_rois(call, &rois, images)
+    failed = find_images(call, images)
     if not failed and call.outputs[0].size:
         failed = run_kernel(call, 0, &rois)
     free(images)

@@ -1,0 +1,114 @@
+# MMCVDeformConv2d, MMCVModulatedDeformConv2d and DeformConv
+
+cdef enum:
+    CONV_X = 0
+    CONV_OFFSET
+    CONV_WEIGHT
+    CONV_BIAS
+    CONV_MASK
+cdef enum:
+    CONV_STRIDE = 0
+    CONV_PADDING
+    CONV_DILATION
+    CONV_GROUPS
+    CONV_OFFSET_GROUPS
+    CONV_IM2COL_STEP
+    CONV_KERNEL_SHAPE
+
+
+cdef int plan_conv_options(Call* call) noexcept nogil:
+    cdef const Value* padding = &call.values[CONV_PADDING]
+    cdef int i, j
+    for i in range(CONV_STRIDE, CONV_DILATION + 1):
+        if call.values[i].count != 2 and not (i == CONV_PADDING and padding.count == 4):
+            return wrong_value(call, i, "2 or 4 numbers" if i == CONV_PADDING else "2 numbers")
+        for j in range(call.values[i].count):
+            if call.values[i].whole[j] < (0 if i == CONV_PADDING else 1):
+                return wrong_value(call, i, "at least 0" if i == CONV_PADDING else "at least 1")
+    for i in range(CONV_GROUPS, CONV_IM2COL_STEP + 1):
+        if call.values[i].count and call.values[i].whole[0] < 1:
+            return wrong_value(call, i, "at least 1")
+    return 0
+
+
+cdef int plan_conv_weight(Call* call) noexcept nogil:
+    cdef const Tensor* x = &call.inputs[CONV_X]
+    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Value* kernel = &call.values[CONV_KERNEL_SHAPE]
+    cdef int64_t groups = call.values[CONV_GROUPS].whole[0]
+    if x.rank != 4:
+        return wrong_shape(call, CONV_X, "(N, C, H, W)")
+    if x.shape[1] % groups or x.shape[1] % call.values[CONV_OFFSET_GROUPS].whole[0]:
+        return wrong_shape(call, CONV_X, "with a number of channels that all groups divide")
+    if weight.rank != 4 or weight.shape[1] != x.shape[1] // groups or weight.shape[0] % groups or (
+            weight.shape[2] < 1 or weight.shape[3] < 1):
+        return wrong_shape(call, CONV_WEIGHT, "(O, C / groups, kernel_H, kernel_W) as the input and its groups ask for")
+    if kernel.count and (
+            kernel.count != 2 or kernel.whole[0] != weight.shape[2] or kernel.whole[1] != weight.shape[3]):
+        return wrong_value(call, CONV_KERNEL_SHAPE, "the kernel's shape of the weight")
+    return 0
+
+
+cdef bint fits(const Tensor* tensor, int64_t images, int64_t planes, const int64_t* size) noexcept nogil:
+    return tensor.rank == 4 and tensor.shape[0] == images and tensor.shape[1] == planes and (
+        tensor.shape[2] == size[0] and tensor.shape[3] == size[1])
+
+
+cdef int plan_deform_conv(Call* call) noexcept nogil:
+    cdef const Tensor* x = &call.inputs[CONV_X]
+    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* bias = &call.inputs[CONV_BIAS]
+    cdef const Value* padding = &call.values[CONV_PADDING]
+    cdef Tensor* out = &call.outputs[0]
+    cdef int64_t room, planes
+    cdef int i
+    if plan_conv_options(call) or plan_conv_weight(call):
+        return REFUSED
+    out.rank = 4
+    out.shape[0], out.shape[1] = x.shape[0], weight.shape[0]
+    for i in range(2):
+        room = x.shape[2 + i] + padding.whole[i] + padding.whole[(i + 2) % padding.count]
+        room -= call.values[CONV_DILATION].whole[i] * (weight.shape[2 + i] - 1) + 1
+        if room < 0:
+            return wrong_shape(call, CONV_X, "at least as large with its padding as the kernel")
+        out.shape[2 + i] = room // call.values[CONV_STRIDE].whole[i] + 1
+    planes = call.values[CONV_OFFSET_GROUPS].whole[0] * weight.shape[2] * weight.shape[3]
+    if not fits(&call.inputs[CONV_OFFSET], x.shape[0], 2 * planes, &out.shape[2]):
+        return wrong_shape(call, CONV_OFFSET, "(N, 2 * offset_groups * kernel_H * kernel_W, out_H, out_W)")
+    if call.inputs[CONV_MASK].present and not fits(&call.inputs[CONV_MASK], x.shape[0], planes, &out.shape[2]):
+        return wrong_shape(call, CONV_MASK, "(N, offset_groups * kernel_H * kernel_W, out_H, out_W)")
+    if bias.present and (bias.rank != 1 or bias.shape[0] != weight.shape[0]):
+        return wrong_shape(call, CONV_BIAS, "(O,) as the weight")
+    return 0
+
+
+cdef const real* data_of(const Call* call, int slot) noexcept nogil:
+    """An input's elements, NULL where it is absent."""
+    return <const real*> call.inputs[slot].data if call.inputs[slot].present else NULL
+
+
+cdef int compute_deform_conv(Call* call) noexcept nogil:
+    cdef const Tensor* x = &call.inputs[CONV_X]
+    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* out = &call.outputs[0]
+    cdef DeformConv conv
+    cdef int i
+    if out.size == 0:
+        return 0
+    conv.x = data_of(call, CONV_X)
+    conv.offset = data_of(call, CONV_OFFSET)
+    conv.mask = data_of(call, CONV_MASK)
+    conv.weight = data_of(call, CONV_WEIGHT)
+    conv.bias = data_of(call, CONV_BIAS)
+    conv.out = <real*> out.data
+    conv.images, conv.channels, conv.height, conv.width = x.shape[0], x.shape[1], x.shape[2], x.shape[3]
+    conv.outputs, conv.out_height, conv.out_width = out.shape[1], out.shape[2], out.shape[3]
+    conv.kernel_height, conv.kernel_width = weight.shape[2], weight.shape[3]
+    for i in range(2):
+        conv.stride[i] = call.values[CONV_STRIDE].whole[i]
+        conv.padding[i] = call.values[CONV_PADDING].whole[i]
+        conv.dilation[i] = call.values[CONV_DILATION].whole[i]
+    conv.groups = call.values[CONV_GROUPS].whole[0]
+    conv.offset_groups = call.values[CONV_OFFSET_GROUPS].whole[0]
+    conv.im2col_step = call.values[CONV_IM2COL_STEP].whole[0] if call.values[CONV_IM2COL_STEP].count else 0
+    return run_kernel(call, 0, &conv)
