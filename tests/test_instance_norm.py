@@ -140,8 +140,6 @@ def test_inside_compiled_code(dtype):
         plain, scaled = _inside(x, scale, bias)
         assert plain.dtype == scaled.dtype == x.dtype
         np.testing.assert_allclose(plain, detops.instance_norm(x), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(
-            scaled, detops.instance_norm(x, scale, bias, epsilon=0.5), rtol=1e-5, atol=1e-6
-        )
+        np.testing.assert_allclose(scaled, detops.instance_norm(x, scale, bias, epsilon=0.5), rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="scale, bias: expected shape"):
         _inside(x, scale[:2], bias)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from detops._core.normalization import merged_moments, normal_factor, normalized
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
 from detops._cuda.device import cuda, jit, launch
 
 # Elements whose moments one thread takes.
@@ -18,21 +18,19 @@ def moments_of_blocks(x, means, spreads):
         start = block * BLOCK
         end = min(start + BLOCK, x.shape[1])
         origin = np.float64(x[instance, start])
-        total = np.float64(0)
+        total = squares = np.float64(0)
         for i in range(start, end):
-            total += np.float64(x[instance, i]) - origin
-        mean = origin + total / np.float64(end - start)
-        spread = np.float64(0)
-        for i in range(start, end):
-            apart = np.float64(x[instance, i]) - mean
-            spread += apart * apart
+            apart = np.float64(x[instance, i]) - origin
+            total += apart
+            squares += apart * apart
+        mean, spread = shifted_moments(np.float64(end - start), origin, total, squares)
         means[instance, block] = mean
         spreads[instance, block] = spread
 
 
 @jit
-def factors_of_instances(size, means, spreads, scale, epsilon, factors):
-    """One item is one instance: its mean becomes the first of its blocks'."""
+def parts_of_instances(size, means, spreads, scale, epsilon, parts):
+    """One item is one instance: its mean in two parts, and its factor."""
     blocks = means.shape[1]
     for instance in range(cuda.grid(1), means.shape[0], cuda.gridsize(1)):
         count, mean, spread = np.float64(0), np.float64(0), np.float64(0)
@@ -41,18 +39,19 @@ def factors_of_instances(size, means, spreads, scale, epsilon, factors):
             count, mean, spread = merged_moments(
                 count, mean, spread, np.float64(length), means[instance, block], spreads[instance, block]
             )
-        means[instance, 0] = mean
-        factors[instance] = normal_factor(count, spread, epsilon, np.float64(scale[instance % scale.size]))
+        parts[instance, 0] = mean
+        parts[instance, 1] = mean - np.float64(parts[instance, 0])
+        parts[instance, 2] = normal_factor(count, spread, epsilon, np.float64(scale[instance % scale.size]))
 
 
 @jit
-def normalize(x, means, factors, bias, out):
+def normalize(x, parts, bias, out):
     """One item is one element."""
     size = x.shape[1]
     for item in range(cuda.grid(1), x.size, cuda.gridsize(1)):
         instance, i = item // size, item % size
-        shift = np.float64(bias[instance % bias.size])
-        out[instance, i] = normalized(np.float64(x[instance, i]), means[instance, 0], factors[instance], shift)
+        mean, rest, factor = parts[instance, 0], parts[instance, 1], parts[instance, 2]
+        out[instance, i] = normalized(x[instance, i], mean, rest, factor, bias[instance % bias.size])
 
 
 def instance_norm(x, scale, bias, epsilon, out):
@@ -64,7 +63,7 @@ def instance_norm(x, scale, bias, epsilon, out):
     source, target = x.reshape((instances, size)), out.reshape((instances, size))
     blocks = -(-size // BLOCK)
     means, spreads = (cuda.device_array((instances, blocks), np.float64) for _ in range(2))
-    factors = cuda.device_array(instances, np.float64)
+    parts = cuda.device_array((instances, 3), x.dtype)
     launch(moments_of_blocks, instances * blocks, source, means, spreads)
-    launch(factors_of_instances, instances, size, means, spreads, scale, epsilon, factors)
-    launch(normalize, x.size, source, means, factors, bias, target)
+    launch(parts_of_instances, instances, size, means, spreads, scale, epsilon, parts)
+    launch(normalize, x.size, source, parts, bias, target)

@@ -72,12 +72,14 @@ def instance_norm(
     if len(shape) < 3:
         raise ValueError(f"x: expected shape (num_images, num_channels, d1, ...), got {shape}")
     for name in ("scale", "bias"):
-        if call[name] is not None:
+        if call.get(name) is not None:
             _checks.shape(name, call[name].shape, (shape[1],))
     epsilon = _checks.real("epsilon", epsilon, positive=True)
     results = call.results(out, (shape, call["x"].dtype.newbyteorder("="), dtype))
     if 0 not in shape:
         split = (*shape[:2], math.prod(shape[2:]))
         source, target = (array.reshape(split) for array in (call.cast("x", dtype), *results.buffers))
-        call.kernel("instance_norm", dtype)(source, call.cast("scale", dtype), call.cast("bias", dtype), epsilon, target)
+        call.kernel("instance_norm", dtype)(
+            source, call.cast("scale", dtype), call.cast("bias", dtype), epsilon, target
+        )
     return results.deliver()

@@ -4,7 +4,7 @@ cimport cython
 from libc.math cimport sqrt
 from libc.string cimport memcpy
 
-# Not scalar.pxi: the core's real is a double in every build here, because a mean far from 0 needs the digits.
+# Not scalar.pxi: real, in which moments are taken, is a double in every build here; a mean far from 0 needs the digits.
 cdef extern from *:
     """
     typedef DETOPS_ELEMENT detops_element;
@@ -20,7 +20,7 @@ include "../_core/normalization.py"
 
 
 cdef enum:
-    # Elements whose moments are taken together: they are read twice, from the first-level cache.
+    # Elements whose moments are taken together.
     BLOCK = 1024
     # Sums that run side by side, so that they can be vectors.
     LANES = 32
@@ -38,29 +38,23 @@ cdef inline real total(const real* sums) noexcept nogil:
 
 
 cdef inline void moments_of_block(const element* x, Py_ssize_t count, real* mean, real* spread) noexcept nogil:
-    """Mean and spread of up to BLOCK elements: differences from the first one, then from the mean."""
+    """Mean and spread of up to BLOCK elements."""
     cdef real[LANES] sums, squares
     cdef Py_ssize_t whole = count - count % LANES
     cdef Py_ssize_t i, j
-    cdef real origin = x[0], middle, apart
+    cdef real origin = x[0], apart
     for j in range(LANES):
-        sums[j] = x[whole + j] - origin if whole + j < count else 0
-    i = 0
-    while i < whole:
-        for j in range(LANES):
-            sums[j] += x[i + j] - origin
-        i += LANES
-    middle = origin + total(sums) / count
-    for j in range(LANES):
-        apart = x[whole + j] - middle if whole + j < count else 0
+        apart = x[whole + j] - origin if whole + j < count else 0
+        sums[j] = apart
         squares[j] = apart * apart
     i = 0
     while i < whole:
         for j in range(LANES):
-            squares[j] += (x[i + j] - middle) * (x[i + j] - middle)
+            apart = x[i + j] - origin
+            sums[j] += apart
+            squares[j] += apart * apart
         i += LANES
-    mean[0] = middle
-    spread[0] = total(squares)
+    mean[0], spread[0] = shifted_moments(count, origin, total(sums), total(squares))
 
 
 cdef inline void moments_of(const element* x, Py_ssize_t size, real* mean, real* spread) noexcept nogil:
@@ -83,20 +77,24 @@ cdef int normalize_instances(const void* arguments, Py_ssize_t begin, Py_ssize_t
     cdef bint streamed = norm.instances * norm.size * <Py_ssize_t> sizeof(element) >= STREAM_FROM_BYTES
     cdef const element* x
     cdef element* out
-    cdef real mean, spread, factor, bias
+    cdef real mean, spread
+    cdef element near, rest, factor, bias
     cdef Py_ssize_t instance, channel, start, length, j
     for instance in range(begin, end):
         channel = instance % norm.channels
         x = norm.x + instance * norm.size
         out = norm.out + instance * norm.size
         moments_of(x, norm.size, &mean, &spread)
-        factor = normal_factor(norm.size, spread, norm.epsilon, 1 if norm.scale == NULL else norm.scale[channel])
+        near = <element> mean
+        rest = <element> (mean - near)
+        factor = <element> normal_factor(
+            norm.size, spread, norm.epsilon, 1 if norm.scale == NULL else norm.scale[channel])
         bias = 0 if norm.bias == NULL else norm.bias[channel]
         start = 0
         while start < norm.size:
             length = min(norm.size - start, <Py_ssize_t> BLOCK)
             for j in range(length):
-                staged[j] = <element> normalized(x[start + j], mean, factor, bias)
+                staged[j] = normalized(x[start + j], near, rest, factor, bias)
             if streamed:
                 stream(out + start, staged, length * sizeof(element))
             else:

@@ -2,25 +2,23 @@
 
 import numpy as np
 
-from detops._core.normalization import merged_moments, normal_factor, normalized
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
 from detops._numba.spread import jit, spread
 
-# Elements whose moments are taken together: they are read twice, from the first-level cache.
+# Elements whose moments are taken together.
 BLOCK = 1024
 
 
 @jit
 def moments_of_block(x):
-    """Mean and spread of a block: differences from the first element, then from the mean."""
+    """Mean and spread of a block."""
     origin = np.float64(x[0])
-    total = 0.0
+    total = squares = 0.0
     for value in x:
-        total += np.float64(value) - origin
-    mean = origin + total / x.size
-    spread_of_block = 0.0
-    for value in x:
-        spread_of_block += (np.float64(value) - mean) * (np.float64(value) - mean)
-    return mean, spread_of_block
+        apart = np.float64(value) - origin
+        total += apart
+        squares += apart * apart
+    return shifted_moments(np.float64(x.size), origin, total, squares)
 
 
 @jit
@@ -44,9 +42,11 @@ def normalize_instances(begin, end, x, scale, bias, epsilon, out):
         image, channel = item // channels, item % channels
         mean, spread_of_all = moments_of(x[image, channel])
         factor = normal_factor(np.float64(size), spread_of_all, epsilon, np.float64(scale[channel]))
-        shift = np.float64(bias[channel])
+        near = x.dtype.type(mean)
+        rest = x.dtype.type(mean - near)
+        multiplier, shift = x.dtype.type(factor), x.dtype.type(bias[channel])
         for i in range(size):
-            out[image, channel, i] = normalized(np.float64(x[image, channel, i]), mean, factor, shift)
+            out[image, channel, i] = normalized(x[image, channel, i], near, rest, multiplier, shift)
 
 
 def instance_norm(x, scale, bias, epsilon, out):
