@@ -51,8 +51,10 @@ KERNELS = {
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
     "nms": ALL_ISAS_OF_FLOATS,
     "roi_align": ALL_ISAS_OF_FLOATS,
+    "roi_pool": ALL_ISAS_OF_FLOATS,
     "deform_conv": ALL_ISAS_OF_FLOATS,
     "grid_sample": ALL_ISAS_OF_FLOATS,
+    "scatter_nd": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
 }
 
 # A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction.

@@ -16,7 +16,7 @@ ROW_SECONDS = 3.0
 MIN_ROUNDS = 5
 MAX_ROUNDS = 200
 # Threads of a pool go on spinning for a while after a call; they would take time from whoever is measured next.
-REST_SECONDS = 0.01
+REST_SECONDS = 0.05
 
 
 @dataclass(frozen=True)

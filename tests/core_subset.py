@@ -19,7 +19,7 @@ WHOLE = ("index", "truth")
 MAX_LINES = 25
 # PEP 263: Python, and Cython for an included file, would take such a line for the name of an encoding.
 CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-# A function of _core/scalar.py, other than typed, takes and returns reals.
+# A function of _core/scalar.py, other than typed and quotient, takes and returns reals.
 SCALAR = ast.parse((FOLDER / "scalar.py").read_text())
 
 Type = str | tuple[str, ...]
@@ -50,6 +50,7 @@ def signatures(sources: dict[str, str]) -> dict[str, Signature]:
         for node in SCALAR.body
         if isinstance(node, ast.FunctionDef) and node.name != "typed"
     }
+    found["quotient"] = Signature(["index", "index"], "index")
     for source in sources.values():
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef):

@@ -2,6 +2,7 @@
 
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
+from detops._core.scalar import typed
 from detops._cuda.device import cuda, jit, launch
 
 AVG, MAX, CORNER_MAX = range(3)
@@ -58,7 +59,7 @@ def align_kernel(features, rois, images, scale, ratio, aligned, mode, out):
                 else:
                     result = larger(result, value) if a + b > 0 else value
         if mode == AVG and grid_y * grid_x > 0:
-            result /= type(scale)(grid_y * grid_x)
+            result /= typed(grid_y * grid_x, scale)
         out[r, c, i, j] = result
 
 

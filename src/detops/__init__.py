@@ -11,6 +11,8 @@ from detops.grid_sample import grid_sample
 from detops.nms import batched_nms, nms
 from detops.non_max_suppression import non_max_suppression, non_max_suppression_padded
 from detops.roi_align import roi_align
+from detops.roi_pool import roi_pool
+from detops.scatter_nd import scatter_nd
 
 __all__ = [
     "__version__",
@@ -26,6 +28,8 @@ __all__ = [
     "non_max_suppression",
     "non_max_suppression_padded",
     "roi_align",
+    "roi_pool",
+    "scatter_nd",
     "set_num_threads",
     "show_config",
     "use_backend",

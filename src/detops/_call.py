@@ -148,16 +148,28 @@ class Call:
         """Return a kernel for elements of this dtype."""
         return _registry.kernel(name, self.backend, dtype)
 
-    def results(self, out: Any, *wanted: tuple[Sequence[int], np.dtype, np.dtype]) -> "Results":
-        """Check ``out`` and make room for results of (shape, dtype, the dtype that the kernel writes)."""
-        return Results(self, out, wanted)
+    def results(
+        self, out: Any, *wanted: tuple[Sequence[int], np.dtype, np.dtype], in_place: str | None = None
+    ) -> "Results":
+        """Check ``out`` and make room for results of (shape, dtype, the dtype that the kernel writes).
+
+        ``in_place`` names an argument that the kernel can write over, where ``out`` is that very array.
+        """
+        return Results(self, out, wanted, in_place)
 
 
 class Results:
     """Arrays that a kernel writes (``buffers``) and how they become what the caller gets (``deliver``)."""
 
-    def __init__(self, call: Call, out: Any, wanted: Sequence[tuple[Sequence[int], np.dtype, np.dtype]]) -> None:
+    def __init__(
+        self,
+        call: Call,
+        out: Any,
+        wanted: Sequence[tuple[Sequence[int], np.dtype, np.dtype]],
+        in_place: str | None = None,
+    ) -> None:
         self._call = call
+        self._in_place = in_place
         self._targets: list[Any] = [None] * len(wanted)
         if out is not None:
             outs = out if isinstance(out, tuple) else (out,)
@@ -180,7 +192,11 @@ class Results:
         space = self._call.space
         if target is None or target.dtype != computed or not space.owns(target):
             return False
-        return not any(space.overlap(target, value) for value in self._call.inputs.values())
+        return not any(
+            space.overlap(target, value)
+            for name, value in self._call.inputs.items()
+            if not (name == self._in_place and value is target)
+        )
 
     def deliver(self) -> Any:
         """Return the result, or a tuple of results, rounded to their dtypes and written to ``out``."""

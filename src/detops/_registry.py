@@ -23,7 +23,10 @@ KERNELS = {
     "selected_rows": "nms",
     "roi_align": "roi_align",
     "roi_align_points": "roi_align",
+    "roi_pool": "roi_pool",
     "grid_sample": "grid_sample",
+    "scatter_check": "scatter_nd",
+    "scatter_nd": "scatter_nd",
 }
 
 # Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
@@ -38,7 +41,9 @@ OPERATORS = {
     "non_max_suppression": ("non_max_suppression", "selected_rows"),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
+    "roi_pool": ("roi_pool",),
     "grid_sample": ("grid_sample",),
+    "scatter_nd": ("scatter_check", "scatter_nd"),
 }
 
 BACKENDS = ("cython", "numba", "cuda")

@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType
 
 from detops._core import _shim
 
-MODULES = ("boxes", "cumulative", "iou", "roi", "sampling")
+MODULES = ("boxes", "cumulative", "iou", "roi", "sampling", "scatter")
 
 
 def _load() -> tuple[ModuleType, ...]:

@@ -2,7 +2,7 @@
 import cython
 
 if not cython.compiled:
-    from detops._core.scalar import real, typed
+    from detops._core.scalar import product, quotient, real, typed
 
 
 @cython.cfunc
@@ -12,8 +12,8 @@ if not cython.compiled:
 def roi_side(low: real, high: real, spatial_scale: real, aligned: cython.bint) -> tuple[real, real]:
     """Start and length of a roi's side on the map: half an element back where aligned, else at least one long."""
     shift: real = typed(0.5, low) if aligned else typed(0, low)
-    start: real = low * spatial_scale - shift
-    length: real = high * spatial_scale - shift - start
+    start: real = product(low, spatial_scale) - shift
+    length: real = product(high, spatial_scale) - shift - start
     if not aligned and length < typed(1, low):
         length = typed(1, low)
     return start, length
@@ -76,8 +76,8 @@ def sample_position(
 ) -> real:
     """Position of a sample of a bin on the map; it never falls from one sample of a bin to the next, if length > 0."""
     size: real = length / typed(bins, start)
-    within: real = (typed(sample, start) + typed(0.5, start)) * size / typed(grid, start)
-    return start + typed(bin_index, start) * size + within
+    within: real = product(typed(sample, start) + typed(0.5, start), size) / typed(grid, start)
+    return start + product(typed(bin_index, start), size) + within
 
 
 @cython.cfunc
@@ -86,7 +86,9 @@ def sample_position(
 @cython.exceptval(check=False)
 def larger(best: real, candidate: real) -> real:
     """Maximum that carries a NaN."""
-    return candidate if candidate > best or candidate != candidate else best
+    # Two choices without "or", which would be a branch that keeps compilers from using vectors.
+    higher: real = candidate if candidate > best else best
+    return higher if candidate == candidate else candidate
 
 
 @cython.cfunc
@@ -98,3 +100,50 @@ def largest_part(
 ) -> real:
     """Largest of four weighted corners: what ONNX takes the maximum of."""
     return larger(larger(weight_a * a, weight_b * b), larger(weight_c * c, weight_d * d))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def round_away(x: real) -> cython.Py_ssize_t:
+    """x rounded to a whole number, halves away from 0; what is beyond 2**30, and NaN, becomes 2**30 or -2**30."""
+    limit: real = typed(1073741824, x)
+    half: real = typed(0.5, x)
+    whole: cython.Py_ssize_t
+    if not x > -limit:
+        return -1073741824
+    if x >= limit:
+        return 1073741824
+    whole = int(x)
+    if x - typed(whole, x) >= half:
+        return whole + 1
+    return whole - 1 if typed(whole, x) - x >= half else whole
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def pool_side(low: real, high: real, spatial_scale: real) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """First element and number of elements of a roi's side, both ends inclusive; at least one."""
+    start: cython.Py_ssize_t = round_away(product(low, spatial_scale))
+    size: cython.Py_ssize_t = round_away(product(high, spatial_scale)) - start + 1
+    return start, size if size > 1 else 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def pool_range(
+    start: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    bins: cython.Py_ssize_t,
+    bin_index: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Elements [first, last) of a bin, as far as they are on the map. bin_index must be from 0 to bins - 1."""
+    first: cython.Py_ssize_t = start + quotient(bin_index * size, bins)
+    last: cython.Py_ssize_t = start + quotient((bin_index + 1) * size + bins - 1, bins)
+    return max(min(first, length), 0), max(min(last, length), 0)

@@ -97,3 +97,7 @@ cdef extern from *:
 cdef inline real product(real a, real b) noexcept nogil:
     # The compiler is told in setup.py not to contract.
     return a * b
+
+
+cdef inline Py_ssize_t quotient(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    return a // b

@@ -1,6 +1,6 @@
-# Pooling of rois with channels innermost: a map is cut into blocks of channels, a block of it is copied with its
-# channels side by side, and all rois are pooled from the copy, in vector code over the channels. Where the rois of an
-# image cover less than that, each copies its own window instead. The result is the same, bit for bit.
+# Pooling of rois in vector code over channels: a map is cut into blocks of channels, a block of it is copied with its
+# channels side by side, and all rois are pooled from the copy. Where the rois of an image cover little, they are pooled
+# from the map as it is, a channel at a time. The result is the same, bit for bit.
 from libc.math cimport NAN
 from libc.stdlib cimport calloc, free, malloc
 
@@ -9,14 +9,41 @@ cdef extern from *:
     #define DETOPS_LANES ((Py_ssize_t) (64 / sizeof(detops_element)))
     /* A pointer to what nothing else points to while a function runs: lets the compiler use vectors. */
     typedef detops_element* __restrict detops_unaliased;
+    #if defined(__GNUC__)
+    #if defined(__AVX512F__)
+    #define DETOPS_VECTOR 64
+    #elif defined(__AVX__)
+    #define DETOPS_VECTOR 32
+    #else
+    #define DETOPS_VECTOR 16
+    #endif
+    typedef detops_element detops_vector
+        __attribute__((vector_size(DETOPS_VECTOR), aligned(sizeof(detops_element)), may_alias));
+    /* The result of a function that is compiled anew for the constants of each call. */
+    #define detops_specialised void __attribute__((always_inline))
+    #else
+    typedef detops_element detops_vector;
+    #define detops_specialised void
+    #endif
     """
     # Channels in a block: a line of the cache.
     enum: LANES "DETOPS_LANES"
+    # A register of the instruction set, with the arithmetic of a number.
+    ctypedef float vector "detops_vector"
+    # Registers that a block takes.
+    enum: VECTORS "DETOPS_LANES * sizeof(detops_element) / sizeof(detops_vector)"
     ctypedef real* unaliased "detops_unaliased"
+    ctypedef void specialised "detops_specialised"
+
+ctypedef fused lane_group:
+    real
+    vector
 
 cdef enum:
     # Bins that are pooled before they are written out.
     TILE = 256
+    # How often the rois of an image must cover what is copied. Beside a copy that is what pooling a channel costs.
+    COVER = 2
 
 cdef struct Window:
     # The elements that a roi needs: rows [top, bottom) and columns [left, right).
@@ -27,7 +54,7 @@ cdef struct Window:
     # What its bins are where it needs none.
     real empty
 
-# Where elements lie with channels innermost.
+# Some channels of a window, innermost.
 cdef struct Block:
     const real* start
     Window window
@@ -36,51 +63,48 @@ cdef struct Block:
 cdef struct Pooling:
     const Rois* rois
     const void* plan
-    # Pools the rows [begin, end) of a roi's bins to (bins, lanes); line has room for the window's width.
+    # Pools the rows [begin, end) of a roi's bins to (bins, lanes).
     void (*pool)(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                 unaliased line, unaliased tile) noexcept nogil
+                 unaliased tile) noexcept nogil
     Window* windows
     # The rois of one image after the other; those of the current one.
     Py_ssize_t* order
     Py_ssize_t first
     Py_ssize_t count
     Py_ssize_t image
-    # Their common window, and its copy in which each block has its slot. NULL: each roi copies its own.
+    # Their common window, and its copy in which each block has its slot; NULL: no copy, and a block is one channel.
     Window window
     real* copy
     Py_ssize_t first_block
     Py_ssize_t blocks
 
-ctypedef void (*pool_t)(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                        unaliased line, unaliased tile) noexcept nogil
+
+cdef inline const real* box_of(const Rois* rois, Py_ssize_t roi) noexcept nogil:
+    """x1, y1, x2, y2 of a roi."""
+    return rois.rois + roi * rois.roi_columns + rois.roi_columns - 4
 
 
 cdef inline Py_ssize_t area(const Window* window) noexcept nogil:
     return max(window.bottom - window.top, 0) * max(window.right - window.left, 0)
 
 
-cdef inline Py_ssize_t lanes_of(const Rois* rois, Py_ssize_t block) noexcept nogil:
-    return min(rois.channels - block * LANES, LANES)
+cdef inline const real* plane_of(const Pooling* pooling, Py_ssize_t channel) noexcept nogil:
+    cdef const Rois* rois = pooling.rois
+    return rois.features + (pooling.image * rois.channels + channel) * rois.height * rois.width
 
 
-cdef void gather(const Rois* rois, Py_ssize_t image, Py_ssize_t block, const Window* window, Py_ssize_t top,
-                 Py_ssize_t bottom, unaliased target) noexcept nogil:
-    """Copy the rows [top, bottom) of a window, channels innermost."""
-    cdef Py_ssize_t lanes = lanes_of(rois, block)
-    cdef Py_ssize_t plane = rois.height * rois.width
-    cdef Py_ssize_t width = window.right - window.left
-    cdef const real* source = rois.features + (image * rois.channels + block * LANES) * plane + window.left
-    cdef Py_ssize_t y, x, k, begin, end
-    for y in range(top, bottom):
-        # In runs of a line of the cache, so that the planes, often a power of two apart, do not evict each other.
-        begin = 0
-        while begin < width:
-            end = min(begin + LANES, width)
-            for k in range(lanes):
-                for x in range(begin, end):
-                    target[x * lanes + k] = source[k * plane + y * rois.width + x]
-            begin = end
-        target += width * lanes
+cdef inline Py_ssize_t lanes_of(const Pooling* pooling, Py_ssize_t block) noexcept nogil:
+    return min(pooling.rois.channels - block * LANES, LANES)
+
+
+cdef inline real* slot_of(const Pooling* pooling, Py_ssize_t block) noexcept nogil:
+    return pooling.copy + (block - pooling.first_block) * area(&pooling.window) * LANES
+
+
+cdef inline void fill(real* target, real value, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(count):
+        target[k] = value
 
 
 cdef int gather_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -89,20 +113,30 @@ cdef int gather_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     cdef const Window* window = &pooling.window
     cdef Py_ssize_t height = window.bottom - window.top
     cdef Py_ssize_t width = window.right - window.left
-    cdef Py_ssize_t item, slot, y, block
+    cdef Py_ssize_t map_width = pooling.rois.width
+    cdef Py_ssize_t plane = pooling.rois.height * map_width
+    cdef Py_ssize_t item, block, lanes, y, x, k, left, right
+    cdef const real* source
+    cdef unaliased target
     for item in range(begin, end):
-        slot, y = item // height, item % height
-        block = pooling.first_block + slot
-        gather(pooling.rois, pooling.image, block, window, window.top + y, window.top + y + 1,
-               pooling.copy + slot * height * width * LANES + y * width * lanes_of(pooling.rois, block))
+        block, y = pooling.first_block + item // height, item % height
+        lanes = lanes_of(pooling, block)
+        source = plane_of(pooling, block * LANES) + (window.top + y) * map_width + window.left
+        target = slot_of(pooling, block) + y * width * lanes
+        # In runs of a line of the cache, so that the planes, often a power of two apart, do not evict each other.
+        left = 0
+        while left < width:
+            right = min(left + LANES, width)
+            for k in range(lanes):
+                for x in range(left, right):
+                    target[x * lanes + k] = source[k * plane + x]
+            left = right
     return 0
 
 
-cdef void write(const Rois* rois, Py_ssize_t roi, Py_ssize_t channel, Py_ssize_t lanes, Py_ssize_t first,
-                Py_ssize_t count, const real* tile) noexcept nogil:
-    """Write so many bins of a roi from (bins, lanes) to (lanes, bins)."""
-    cdef Py_ssize_t bins = rois.out_height * rois.out_width
-    cdef unaliased target = rois.out + (roi * rois.channels + channel) * bins + first
+cdef void write(real* out, Py_ssize_t bins, Py_ssize_t count, Py_ssize_t lanes, const real* tile) noexcept nogil:
+    """Write so many bins from (bins, lanes) to (lanes, bins)."""
+    cdef unaliased target = out
     cdef Py_ssize_t k, b
     for k in range(lanes):
         for b in range(count):
@@ -113,51 +147,40 @@ cdef int pool_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     """One item is one roi in one block of channels."""
     cdef const Pooling* pooling = <const Pooling*> arguments
     cdef const Rois* rois = pooling.rois
+    cdef Py_ssize_t bins = rois.out_height * rois.out_width
     cdef Py_ssize_t row_count = min(max(TILE // rois.out_width, <Py_ssize_t> 1), rois.out_height)
-    cdef Py_ssize_t tile_size = row_count * rois.out_width * LANES
-    cdef Py_ssize_t line_size = max(pooling.window.right - pooling.window.left, 0) * LANES
-    cdef Py_ssize_t own_size = 0
-    cdef Py_ssize_t item, slot, roi, row, last, k
-    cdef const Window* window
+    cdef Py_ssize_t item, number, roi, channel, row, last
     cdef Block block
-    cdef real* tile
-    if pooling.copy == NULL:
-        for item in range(pooling.count):
-            own_size = max(own_size, area(&pooling.windows[pooling.order[pooling.first + item]]) * LANES)
-    tile = <real*> malloc((tile_size + line_size + own_size) * sizeof(real))
+    cdef real* tile = <real*> malloc(row_count * rois.out_width * LANES * sizeof(real))
     if tile == NULL:
         return -1
-    cdef real* own = tile + tile_size + line_size
+    block.window = pooling.window
     for item in range(begin, end):
-        slot, roi = item // pooling.count, pooling.order[pooling.first + item % pooling.count]
-        window = &pooling.windows[roi]
-        block.lanes = lanes_of(rois, pooling.first_block + slot)
+        number, roi = pooling.first_block + item // pooling.count, pooling.order[pooling.first + item % pooling.count]
         if pooling.copy == NULL:
-            gather(rois, pooling.image, pooling.first_block + slot, window, window.top, window.bottom, own)
-            block.window, block.start = window[0], own
+            channel, block.lanes = number, 1
+            block.start = plane_of(pooling, channel)
         else:
-            block.window, block.start = pooling.window, pooling.copy + slot * area(&pooling.window) * LANES
+            channel, block.lanes = number * LANES, lanes_of(pooling, number)
+            block.start = slot_of(pooling, number)
         row = 0
         while row < rois.out_height:
             last = min(row + row_count, rois.out_height)
-            if area(window) > 0:
-                pooling.pool(pooling, roi, &block, row, last, tile + tile_size, tile)
+            if area(&pooling.windows[roi]) > 0:
+                pooling.pool(pooling, roi, &block, row, last, tile)
             else:
-                for k in range((last - row) * rois.out_width * block.lanes):
-                    tile[k] = window.empty
-            write(rois, roi, (pooling.first_block + slot) * LANES, block.lanes, row * rois.out_width,
-                  (last - row) * rois.out_width, tile)
+                fill(tile, pooling.windows[roi].empty, (last - row) * rois.out_width * block.lanes)
+            write(rois.out + (roi * rois.channels + channel) * bins + row * rois.out_width, bins,
+                  (last - row) * rois.out_width, block.lanes, tile)
             row = last
     free(tile)
     return 0
 
 
-cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
-    """Pool the current rois, all of one image: so many blocks at a time as there are threads."""
-    cdef Py_ssize_t blocks = (pooling.rois.channels + LANES - 1) // LANES
-    cdef Py_ssize_t all_areas = 0
+cdef Py_ssize_t find_common_window(Pooling* pooling) noexcept nogil:
+    """Find what the current rois need together; return the sum of what each needs."""
+    cdef Py_ssize_t needed = 0
     cdef Py_ssize_t i
-    cdef int failed = 0
     cdef Window* common = &pooling.window
     cdef const Window* window
     common.top, common.bottom = pooling.rois.height, 0
@@ -165,14 +188,25 @@ cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
     for i in range(pooling.first, pooling.first + pooling.count):
         window = &pooling.windows[pooling.order[i]]
         if area(window) > 0:
-            all_areas += area(window)
+            needed += area(window)
             common.top, common.bottom = min(common.top, window.top), max(common.bottom, window.bottom)
             common.left, common.right = min(common.left, window.left), max(common.right, window.right)
-    pooling.first_block, pooling.blocks, pooling.copy = 0, blocks, NULL
-    if all_areas <= area(common):
-        return team.spread(team, pool_loop, pooling, blocks * pooling.count, 4)
+    return needed
+
+
+cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
+    """Pool the current rois, all of one image: so many blocks at a time as there are threads."""
+    cdef Py_ssize_t channels = pooling.rois.channels
+    cdef Py_ssize_t blocks = (channels + LANES - 1) // LANES
+    cdef Py_ssize_t needed = find_common_window(pooling)
+    cdef Window* common = &pooling.window
+    cdef int failed = 0
+    pooling.first_block, pooling.copy = 0, NULL
+    if channels == 1 or needed < COVER * area(common) or needed == 0:
+        common.top, common.bottom, common.left, common.right = 0, pooling.rois.height, 0, pooling.rois.width
+        return team.spread(team, pool_loop, pooling, channels * pooling.count, 32)
     pooling.blocks = min(blocks, <Py_ssize_t> team.threads)
-    pooling.copy = <real*> malloc(pooling.blocks * area(common) * min(LANES, pooling.rois.channels) * sizeof(real))
+    pooling.copy = <real*> malloc(pooling.blocks * area(common) * min(channels, LANES) * sizeof(real))
     if pooling.copy == NULL:
         return -1
     while pooling.first_block < blocks and not failed:
@@ -211,6 +245,7 @@ cdef int pool_rois(Pooling* pooling, const Team* team) noexcept nogil:
             place[rank(pooling, roi)] += 1
         pooling.first = 0
         for pooling.image in range(rois.batch):
+            # Each rank's place has moved to where the next one began.
             i = place[(pooling.image + 1) * (rois.height + 1) - 1]
             pooling.count = i - pooling.first
             if pooling.count > 0 and not failed:
@@ -219,3 +254,17 @@ cdef int pool_rois(Pooling* pooling, const Team* team) noexcept nogil:
     free(place)
     free(pooling.order)
     return failed
+
+
+cdef void describe_rois(Rois* arguments, rois, output_size, double spatial_scale) except *:
+    arguments.rois = <const real*> data(rois)
+    arguments.num_rois, arguments.roi_columns = rois.shape
+    arguments.out_height, arguments.out_width = output_size
+    arguments.spatial_scale = spatial_scale
+
+
+cdef void describe_maps(Rois* arguments, features, batch_indices, out) except *:
+    arguments.features = <const real*> data(features)
+    arguments.batch, arguments.channels, arguments.height, arguments.width = features.shape
+    arguments.images = <const long long*> data(batch_indices)
+    arguments.out = <real*> mutable(out)

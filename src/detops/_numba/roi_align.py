@@ -37,8 +37,8 @@ def points_loop(begin, end, rois, output_size, scale, ratio, aligned, points):
 
 @jit
 def add_tap(at, weights, first, end, element, weight):
-    """Add a weight to the tap of an element; the samples of a bin go one way, so that it is one of the last two."""
-    for t in range(end - 1, max(end - 3, first - 1), -1):
+    """Add a weight to the tap of an element; the samples of a bin go one way, so that it is one of the last three."""
+    for t in range(end - 1, max(end - 4, first - 1), -1):
         if at[t] == element:
             weights[t] += weight
             return end
@@ -48,11 +48,26 @@ def add_tap(at, weights, first, end, element, weight):
 
 
 @jit
+def most_taps(side):
+    """How many taps a side has at most: in a bin two for each sample, and one for each element between them."""
+    start, length, bins, grid, size, _ = side
+    most = 0
+    for i in range(bins):
+        lowest, highest, samples = size, 0, 0
+        for sample in range(grid):
+            counts, low, high, _ = bilinear_taps(sample_position(start, length, bins, i, grid, sample), size)
+            if counts:
+                lowest, highest = min(lowest, low), max(highest, high + 1)
+                samples += 1
+        most += min(2 * samples, max(highest - lowest, 0))
+    return most
+
+
+@jit
 def plan_side(side, real):
     """Elements and weights of all bins of a side, where those of each bin end, and the range of all elements."""
     start, length, bins, grid, size, _ = side
-    # A bin has two taps for each sample; of the merged ones, few more than one for each element.
-    most = min(2 * grid * bins, size + 4 * bins)
+    most = most_taps(side)
     at = np.empty(most, np.int64)
     weights = np.empty(most, real)
     ends = np.zeros(bins + 1, np.int64)

@@ -9,12 +9,26 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
-from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
+from detops._core.roi import (
+    grid_points,
+    is_finite,
+    larger,
+    largest_part,
+    pool_range,
+    pool_side,
+    roi_grid,
+    roi_side,
+    round_away,
+    sample_position,
+)
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
+from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
+from detops.numba.roi_pool import roi_pool
+from detops.numba.scatter_nd import scatter_nd
 
 _jit.register()
 
@@ -33,17 +47,25 @@ __all__ = [
     "encode_span",
     "floor_split",
     "grid_points",
+    "in_range",
     "is_finite",
     "larger",
     "largest_part",
+    "next_offset",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "pool_range",
+    "pool_side",
+    "reduced",
     "rescale",
     "roi_align",
     "roi_grid",
+    "roi_pool",
     "roi_side",
+    "round_away",
     "sample_position",
+    "scatter_nd",
     "takes_over_max",
     "takes_over_min",
     "unscale",

@@ -1,0 +1,675 @@
+"""The four operators of non-maximum suppression, beyond the cases that all operators go through."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from unittest import mock
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx.backend.test.case.node import nonmaxsuppression
+
+import detops
+import detops.numba as in_numba
+from detops._core.iou import core_margin
+from detops._cython.cpu import instruction_sets
+from tests.json_cases import Subcase, subcases
+from tests.oracle import nms as oracle
+from tests.test_ptx import compile_all
+
+BACKENDS = ("cython", "numba", "cuda")
+B = np.array([[0.0, 0.0, 10.0, 10.0], [1.0, 0.0, 11.0, 10.0], [20.0, 0.0, 30.0, 10.0]])
+S = np.array([0.8, 0.9, 0.7])
+L = np.array([0, 0, 1])
+
+
+def every_pair(boxes, scores, threshold, offset=0):
+    """Greedy suppression in the type of the boxes, that compares every pair: what a grid must not change."""
+    order = [i for i in np.lexsort((np.arange(len(scores)), -scores)) if not np.isnan(scores[i])]
+    low, high = boxes[:, :2], boxes[:, 2:] + boxes.dtype.type(offset)
+    with np.errstate(all="ignore"):
+        sides = high - low
+        areas = sides[:, 0] * sides[:, 1]
+        areas[~((sides > 0).all(1) & np.isfinite(areas))] = 0
+        kept, compared, count = [], np.empty(len(scores), int), 0
+        for i in order:
+            if areas[i] > 0:
+                rivals = compared[:count]
+                shared = np.minimum(high[i], high[rivals]) - np.maximum(low[i], low[rivals])
+                shared = np.maximum(shared, 0).prod(1)
+                if (shared / (areas[i] + areas[rivals] - shared) > boxes.dtype.type(threshold)).any():
+                    continue
+                compared[count] = i
+                count += 1
+            kept.append(i)
+    return np.array(kept, np.int64)
+
+
+# Arguments
+
+
+ERRORS = [
+    (lambda: detops.nms(B[:, :3], S, 0.5), ValueError, "boxes: expected shape (num_boxes, 4), got (3, 3)"),
+    (lambda: detops.nms(B[0], S, 0.5), ValueError, "boxes: expected shape (num_boxes, 4), got (4,)"),
+    (lambda: detops.nms(B, S[:2], 0.5), ValueError, "scores: expected shape (3,), got (2,)"),
+    (lambda: detops.nms(B, S, -0.1), ValueError, "iou_threshold: expected a number from 0 to 1, got -0.1"),
+    (lambda: detops.nms(B, S, 1.5), ValueError, "iou_threshold: expected a number from 0 to 1, got 1.5"),
+    (lambda: detops.nms(B, S, np.nan), ValueError, "iou_threshold: expected a finite number, got nan"),
+    (lambda: detops.nms(B, S, "0.5"), TypeError, "iou_threshold: expected a real number, got '0.5'"),
+    (
+        lambda: detops.nms(B, S, 0.5, score_threshold=np.nan),
+        ValueError,
+        "score_threshold: expected a number, got nan",
+    ),
+    (lambda: detops.nms(B, S, 0.5, offset=2), ValueError, "offset: expected at most 1, got 2"),
+    (lambda: detops.nms(B, S, 0.5, offset=0.5), TypeError, "offset: expected an integer, got 0.5"),
+    (
+        lambda: detops.nms(B, S, 0.5, max_output_boxes=-1),
+        ValueError,
+        "max_output_boxes: expected at least 0, got -1",
+    ),
+    (
+        lambda: detops.nms(B, S, 0.5, max_output_boxes=2.0),
+        TypeError,
+        "max_output_boxes: expected an integer, got 2.0",
+    ),
+    (
+        lambda: detops.nms(B.astype(int), S, 0.5),
+        TypeError,
+        "boxes: expected dtype float16, float32 or float64, got int64",
+    ),
+    (
+        lambda: detops.nms(B, S.astype(np.complex64), 0.5),
+        TypeError,
+        "scores: expected dtype float16, float32 or float64, got complex64",
+    ),
+    (
+        lambda: detops.batched_nms(B, S, L.astype(float), 0.5),
+        TypeError,
+        "labels: expected dtype an integer type, got float64",
+    ),
+    (
+        lambda: detops.batched_nms(B, S, L > 0, 0.5),
+        TypeError,
+        "labels: expected dtype an integer type, got bool",
+    ),
+    (lambda: detops.batched_nms(B, S, L[:2], 0.5), ValueError, "labels: expected shape (3,), got (2,)"),
+    (
+        lambda: detops.nms(B, S, 0.5, out=np.empty(3, np.int64)),
+        ValueError,
+        "out: expected shape (2,) and dtype int64, got (3,) and int64",
+    ),
+    (
+        lambda: detops.nms(B, S, 0.5, out=np.empty(2, np.int32)),
+        ValueError,
+        "out: expected shape (2,) and dtype int64, got (2,) and int32",
+    ),
+    (
+        lambda: detops.non_max_suppression(B, S[None, None]),
+        ValueError,
+        "boxes: expected shape (num_batches, num_boxes, 4), got (3, 4)",
+    ),
+    (
+        lambda: detops.non_max_suppression(B[None], S[None]),
+        ValueError,
+        "scores: expected shape (1, num_classes, 3), got (1, 3)",
+    ),
+    (
+        lambda: detops.non_max_suppression(B[None], S[None, None], -1),
+        ValueError,
+        "max_output_boxes_per_class: expected at least 0, got -1",
+    ),
+    (
+        lambda: detops.non_max_suppression(B[None], S[None, None], center_point_box=2),
+        TypeError,
+        "center_point_box: expected a bool, got 2",
+    ),
+    (
+        lambda: detops.non_max_suppression_padded(B[None], S[None, None], score_threshold=None),
+        TypeError,
+        "score_threshold: expected a real number, got None",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), ERRORS, ids=[message for *_, message in ERRORS])
+def test_wrong_arguments(call, kind, message) -> None:
+    with pytest.raises(kind, match=f"^{re.escape(message)}$"):
+        call()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_scores_of_a_wider_type_keep_their_order(backend: str) -> None:
+    scores = np.array([1.0, 1.0 + 2.0**-40, 1.0 - 2.0**-40])
+    found = detops.nms(B.astype(np.float32)[[0, 2, 2]] + np.float32(1), scores, 0.5, backend=backend)
+    assert found.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_thresholds_are_rounded_to_the_type_of_the_data(backend: str, dtype: str) -> None:
+    boxes = np.array([[0, 0, 10, 1], [0, 0, 3, 1]], dtype)
+    # 3 / 10 is not above 0.3 in either type; float32's 0.3 is above float64's.
+    assert len(detops.nms(boxes, np.array([2, 1], dtype), 0.3, backend=backend)) == 2
+    scores = np.full(2, 0.3, dtype)
+    above = {"float16": 2, "float32": 0, "float64": 0}[dtype]
+    assert len(detops.nms(boxes, scores, 0.5, score_threshold=0.3, backend=backend)) == above
+    assert len(detops.nms(boxes, scores, 0.5, score_threshold=1e300, backend=backend)) == 0
+    assert len(detops.nms(boxes, scores, 0.5, score_threshold=-np.inf, backend=backend)) == 2
+
+
+def test_scalars_of_numpy_are_numbers() -> None:
+    found = detops.nms(B, S, np.float32(0.5), max_output_boxes=np.array(1), offset=np.int8(0))
+    assert found.tolist() == [1]
+
+
+# Other implementations
+
+
+def call_of(case: Subcase) -> tuple[str, dict]:
+    """The public function and the arguments that an operator of ONNX or MMCV means."""
+    numbers = {name: value for name, value in case.inputs.items() if value.size == 1 and value.ndim < 2}
+    arguments = {name: value for name, value in case.inputs.items() if name not in numbers}
+    options = {**case.attributes, **{name: value.item() for name, value in numbers.items()}}
+    padded = case.operator == "MMCVNonMaxSuppression"
+    return "non_max_suppression_padded" if padded else "non_max_suppression", {**arguments, **options}
+
+
+REPORTED = subcases(
+    "nms_center_point_box",
+    "nms_float16",
+    "nms_iou_threshold_extremes",
+    "nms_max_output_zero",
+    "nms_score_threshold",
+    "nms_zero_area",
+)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", REPORTED, ids=str)
+def test_reported_cases(case: Subcase, backend: str) -> None:
+    function, arguments = call_of(case)
+    (expected,) = case.expected.values()
+    found = getattr(detops, function)(**arguments, backend=backend)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def node_tests() -> list[dict]:
+    """What ONNX's own tests of the operator hand to ``expect``."""
+    found: list[dict] = []
+    with mock.patch.object(nonmaxsuppression, "expect", lambda node, **rest: found.append({"node": node, **rest})):
+        for name, export in vars(nonmaxsuppression.NonMaxSuppression).items():
+            if name.startswith("export"):
+                export.__func__()
+    return found
+
+
+NODES = node_tests()
+
+
+def test_onnx_has_node_tests() -> None:
+    assert len(NODES) >= 9
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", NODES, ids=lambda case: case["name"])
+def test_onnx_node_tests(case: dict, backend: str) -> None:
+    names = ["boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"]
+    assert list(case["node"].input) == names[: len(case["inputs"])]
+    boxes, scores, *numbers = case["inputs"]
+    options = {attribute.name: attribute.i for attribute in case["node"].attribute}
+    numbers = [number.item() for number in numbers]
+    found = detops.non_max_suppression(boxes, scores, *numbers, **options, backend=backend)
+    np.testing.assert_array_equal(found, case["outputs"][0])
+
+
+def onnx_model(centre: bool):
+    from onnx import TensorProto, helper
+
+    names = ["boxes", "scores", "limit", "iou", "score"]
+    node = helper.make_node("NonMaxSuppression", names, ["selected"], center_point_box=int(centre))
+    types = [TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT, TensorProto.FLOAT]
+    shapes = [["b", "n", 4], ["b", "c", "n"], [1], [1], [1]]
+    inputs = [helper.make_tensor_value_info(*each) for each in zip(names, types, shapes, strict=True)]
+    outputs = [helper.make_tensor_value_info("selected", TensorProto.INT64, ["k", 3])]
+    graph = helper.make_graph([node], "nms", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def ask(boxes, scores, limit, iou, score):
+    """The inputs of onnx_model."""
+    return {
+        "boxes": boxes,
+        "scores": scores,
+        "limit": np.array([limit]),
+        "iou": np.array([iou], np.float32),
+        "score": np.array([score], np.float32),
+    }
+
+
+@given(
+    seed=st.integers(0, 2**32), centre=st.booleans(), limit=st.integers(1, 12), iou=st.sampled_from([0, 0.3, 0.5, 1])
+)
+def test_onnx_reference(seed: int, centre: bool, limit: int, iou: float) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    rng = np.random.default_rng(seed)
+    boxes = rng.integers(-8, 9, (2, 9, 4)).astype(np.float32)
+    scores = (rng.integers(0, 8, (2, 2, 9)) / 8).astype(np.float32)
+    (expected,) = ReferenceEvaluator(onnx_model(centre)).run(None, ask(boxes, scores, limit, iou, 0.25))
+    found = detops.non_max_suppression(boxes, scores, limit, iou, 0.25, center_point_box=centre)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_onnxruntime_decides_alike(seed: int, centre: bool) -> None:
+    """Boxes with coordinates that have all their bits: IoUs are rounded as onnxruntime rounds them."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(onnx_model(centre).SerializeToString(), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(seed)
+    boxes = np.concatenate([rng.uniform(0, 90, (2, 700, 2)), rng.uniform(1, 60, (2, 700, 2))], -1)
+    if not centre:
+        boxes[..., 2:] += boxes[..., :2]
+    boxes, scores = boxes.astype(np.float32), rng.integers(0, 300, (2, 3, 700)).astype(np.float32)
+    for limit, iou, score in ((10**6, 0.5, -1), (10**6, 0.1, 20), (50, 0.9, 20), (200, 0, 0)):
+        (expected,) = session.run(None, ask(boxes, scores, limit, iou, score))
+        found = detops.non_max_suppression(boxes, scores, limit, iou, score, center_point_box=centre)
+        np.testing.assert_array_equal(found, expected)
+
+
+# Every pair against the grid (of which there is none below 96 boxes)
+
+
+ODD = [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, 1e-30, 1e20, -3e38, 1e-44]
+
+
+@st.composite
+def few_boxes(draw, dtype=np.float32):
+    """Boxes of plain and of odd numbers, and scores."""
+    count = draw(st.integers(0, 24))
+    number = st.one_of(st.integers(-4, 4).map(float), st.sampled_from(ODD), st.floats(-9, 9, width=32))
+    boxes = draw(st.lists(number, min_size=4 * count, max_size=4 * count))
+    scores = draw(st.lists(st.one_of(st.sampled_from(ODD), st.floats(0, 1)), min_size=count, max_size=count))
+    with np.errstate(over="ignore"):
+        return np.array(boxes, dtype).reshape(count, 4), np.array(scores).astype(dtype)
+
+
+THRESHOLDS = st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.7, 1.0])
+
+
+@given(few_boxes(), THRESHOLDS, st.sampled_from([0, 1]))
+def test_every_pair_is_the_oracle(pair, threshold: float, offset: int) -> None:
+    """The fast reference of the tests below says what the oracle says, in the type of the boxes."""
+    boxes, scores = pair
+    with np.errstate(all="ignore"):
+        wanted = oracle.greedy(boxes, scores, boxes.dtype.type(threshold), offset=offset)
+    assert every_pair(boxes, scores, threshold, offset).tolist() == wanted
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+@given(few_boxes(), THRESHOLDS, st.sampled_from([0, 1]), st.lists(st.integers(0, 2), min_size=24, max_size=24))
+def test_odd_numbers(backend: str, pair, threshold: float, offset: int, labels: list[int]) -> None:
+    boxes, scores = pair
+    found = detops.nms(boxes, scores, threshold, offset=offset, backend=backend)
+    np.testing.assert_array_equal(found, every_pair(boxes, scores, threshold, offset))
+    labels = np.array(labels[: len(scores)], int)
+    with np.errstate(all="ignore"):
+        wanted = oracle.greedy(boxes, scores, boxes.dtype.type(threshold), offset=offset, labels=labels)
+    assert detops.batched_nms(boxes, scores, labels, threshold, offset=offset, backend=backend).tolist() == wanted
+
+
+def _uniform(rng, count):
+    low = rng.uniform(0, 4 * np.sqrt(count), (count, 2))
+    return np.concatenate([low, low + rng.uniform(0, 12, (count, 2))], 1)
+
+
+def _halves(rng, count):
+    low = rng.integers(0, 2 * np.sqrt(count), (count, 2)) / 2
+    return np.concatenate([low, low + rng.integers(0, 9, (count, 2)) / 2], 1)
+
+
+def _one_place(rng, count):
+    return np.array([0, 0, 10, 10]) + rng.uniform(-1, 1, (count, 4))
+
+
+def _nested(rng, count):
+    reach = 10.0 ** rng.uniform(-4, 4, (count, 1))
+    return np.concatenate([-reach, -reach, reach, reach], 1) + rng.uniform(-1e-3, 1e-3, (count, 4))
+
+
+def _strip(rng, count):
+    low = np.stack([rng.uniform(0, 8 * count, count), rng.uniform(0, 1, count)], 1)
+    return np.concatenate([low, low + rng.uniform(1, 20, (count, 2))], 1)
+
+
+def _needles(rng, count):
+    low = rng.uniform(-20, 20, (count, 2))
+    sides = np.where(rng.random((count, 1)) < 0.5, [[0.01, 300.0]], [[300.0, 0.01]])
+    return np.concatenate([low, low + sides * rng.uniform(1, 2, (count, 2))], 1)
+
+
+def _far(rng, count):
+    # Neighbouring float32 numbers are 2 apart here.
+    return _uniform(rng, count) * 4 + 3e7
+
+
+def _slices(rng, count):
+    # A box, then the end of it that has about the threshold's part of its area: the least that can suppress.
+    boxes = _uniform(rng, count)
+    part = rng.choice([0.05, 0.3, 0.5, 0.9], count // 2) * rng.uniform(0.9, 1.1, count // 2)
+    whole, cut = boxes[: 2 * (count // 2) : 2], boxes[1::2]
+    cut[:] = whole
+    axis, rows = rng.integers(0, 2, count // 2), np.arange(count // 2)
+    ends = np.where(rng.random(count // 2) < 0.5, whole[rows, axis], whole[rows, axis + 2])
+    low, high = whole[rows, axis], whole[rows, axis + 2]
+    cut[rows, axis] = np.where(ends == low, low, high - part * (high - low))
+    cut[rows, axis + 2] = np.where(ends == low, low + part * (high - low), high)
+    return boxes
+
+
+def _tiny(rng, count):
+    # Areas so small that float32 loses their digits, or all of them.
+    return _slices(rng, count) * 2.0 ** -rng.integers(70, 78)
+
+
+def _huge(rng, count):
+    return _uniform(rng, count) * 1e17
+
+
+def _giant_among_small(rng, count):
+    boxes = _uniform(rng, count)
+    boxes[:: count // 7] = [-1e4, -1e4, 1e4, 1e4]
+    boxes[1] = [-1e30, -1e-6, 1e30, 1e-6]
+    return boxes
+
+
+def _outliers(rng, count):
+    boxes = _uniform(rng, count)
+    boxes[: count // 8] *= 10.0 ** rng.uniform(-30, 18, (count // 8, 1))
+    boxes[count // 8 : count // 6] = rng.choice(ODD, (count // 6 - count // 8, 4))
+    return boxes
+
+
+def _turned(rng, count):
+    boxes = _uniform(rng, count)
+    return np.where(rng.random((count, 1)) < 0.8, boxes, boxes[:, [2, 3, 0, 1]])
+
+
+def _around_zero(rng, count):
+    return _uniform(rng, count) - 2 * np.sqrt(count)
+
+
+PLACES = [
+    _uniform,
+    _halves,
+    _one_place,
+    _nested,
+    _strip,
+    _needles,
+    _slices,
+    _far,
+    _tiny,
+    _huge,
+    _giant_among_small,
+    _outliers,
+    _turned,
+    _around_zero,
+]
+
+
+def scene(place, seed, count, dtype):
+    rng = np.random.default_rng([seed, count, PLACES.index(place)])
+    scores = rng.random(count) if seed % 2 else rng.integers(-3, 12, count) / 4
+    with np.errstate(over="ignore"):
+        return place(rng, count).astype(dtype), scores.astype(dtype)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__.strip("_"))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_grid_changes_nothing(place, dtype: str) -> None:
+    for seed, count in ((0, 95), (1, 96), (2, 200), (3, 700)):
+        boxes, scores = scene(place, seed, count, dtype)
+        for threshold in (0, 0.05, 0.3, 0.5, 0.9):
+            wanted = every_pair(boxes, scores, threshold)
+            found = detops.nms(boxes, scores, threshold)
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {count} {threshold}")
+            few = detops.nms(boxes, scores, threshold, max_output_boxes=7)
+            np.testing.assert_array_equal(few, wanted[:7], err_msg=f"{seed} {count} {threshold}")
+        wanted = every_pair(boxes, scores, 0.4, 1)
+        np.testing.assert_array_equal(detops.nms(boxes, scores, 0.4, offset=1), wanted)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(90, 300),
+    st.sampled_from(PLACES),
+    st.floats(0, 1),
+    st.sampled_from(["float32", "float64"]),
+)
+def test_the_grid_changes_nothing_anywhere(seed, count, place, threshold, dtype) -> None:
+    boxes, scores = scene(place, seed, count, dtype)
+    np.testing.assert_array_equal(detops.nms(boxes, scores, threshold), every_pair(boxes, scores, threshold))
+
+
+@numba.njit(error_model="numpy")
+def _missed(boxes, threshold):
+    """Pairs of which one suppresses the other, but lies within the margin that is cut off; and how many suppress."""
+    missed = suppressing = 0
+    for i in range(boxes.shape[0]):
+        a, b = boxes[i], boxes[i ^ 1]
+        if in_numba.box_iou(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]) > threshold:
+            suppressing += 1
+            margin = core_margin(threshold, in_numba.box_area(a[0], a[1], a[2], a[3]))
+            for side in range(2):
+                cut = margin * (a[side + 2] - a[side])
+                missed += a[side] + cut > b[side + 2] or a[side + 2] - cut < b[side]
+    return missed, suppressing
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("place", [_slices, _tiny, _far], ids=lambda place: place.__name__.strip("_"))
+def test_what_suppresses_reaches_beyond_the_margin(place, dtype: str) -> None:
+    """On this rests that boxes are put only into the cells of their middle."""
+    suppressing = 0
+    for seed in range(60):
+        boxes, _ = scene(place, seed, 2000, dtype)
+        for threshold in (0.05, 0.3, 0.5, 0.9):
+            missed, found = _missed(boxes, np.dtype(dtype).type(threshold))
+            assert missed == 0, (seed, threshold)
+            suppressing += found
+    assert suppressing > 100
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__.strip("_"))
+def test_numba_decides_alike(place) -> None:
+    boxes, scores = scene(place, 1, 700, "float32")
+    labels = np.arange(700) % 5
+    for threshold in (0, 0.3, 0.5, 0.9):
+        found = [detops.nms(boxes, scores, threshold, backend=backend) for backend in ("cython", "numba")]
+        np.testing.assert_array_equal(*found)
+        found = [
+            detops.batched_nms(boxes, scores, labels, threshold, backend=backend) for backend in ("cython", "numba")
+        ]
+        np.testing.assert_array_equal(*found)
+
+
+def digest() -> str:
+    """A hash of what is kept of all scenes, for comparing builds."""
+    found = hashlib.sha256()
+    for place in PLACES:
+        for dtype in ("float32", "float64"):
+            boxes, scores = scene(place, 1, 1200, dtype)
+            for threshold in (0, 0.3, 0.5, 0.9):
+                found.update(detops.nms(boxes, scores, threshold).tobytes())
+            for centre in (False, True):
+                both = (boxes.reshape(3, 400, 4), scores.reshape(3, 1, 400))
+                found.update(detops.non_max_suppression(*both, 300, 0.45, 0.1, center_point_box=centre).tobytes())
+    return found.hexdigest()
+
+
+def test_instruction_sets_decide_alike() -> None:
+    program = "from tests.test_nms import digest; print(digest())"
+    found = {
+        isa: subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "DETOPS_ISA": isa},
+            cwd=Path(__file__).parents[1],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        for isa in instruction_sets()
+    }
+    assert set(found.values()) == {digest()}
+
+
+# Order, and who works
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("kind", ["levels", "one outlier", "wide range", "equal", "signs"])
+def test_order_of_scores(dtype: str, kind: str) -> None:
+    """Boxes that never overlap come out in order of score, then of index, however scores are spread."""
+    count = 5000
+    rng = np.random.default_rng(3)
+    scores = {
+        "levels": rng.integers(0, 7, count) / 8,
+        "one outlier": np.append(rng.random(count - 1), -60000),
+        "wide range": rng.choice([-1, 1], count) * 10.0 ** rng.uniform(-7, 4, count),
+        "equal": np.ones(count),
+        "signs": rng.choice([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf], count),
+    }[kind].astype(dtype)
+    boxes = np.tile(np.arange(4, dtype=dtype), (count, 1)) * 0
+    wanted = np.argsort(-scores.astype(np.float64), kind="stable")
+    np.testing.assert_array_equal(detops.nms(boxes, scores, 0.5), wanted)
+    np.testing.assert_array_equal(detops.nms(boxes, scores, 0.5, max_output_boxes=9), wanted[:9])
+    np.testing.assert_array_equal(detops.nms(boxes, scores, 0.5, backend="numba"), wanted)
+    found = detops.batched_nms(boxes, scores, rng.integers(0, 9, count), 0.5)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.fixture
+def threads():
+    before = detops.get_num_threads()
+    yield
+    detops.set_num_threads(before)
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+def test_threads(backend: str, threads) -> None:
+    """Neither the number of threads of a call nor eight calls at once change a bit."""
+    rng = np.random.default_rng(5)
+    boxes = _uniform(rng, 2000).astype(np.float32)
+    scores, labels = rng.random((2, 6, 1000)).astype(np.float32), rng.integers(0, 40, 2000)
+
+    def work(_=None):
+        return (
+            detops.non_max_suppression(boxes.reshape(2, 1000, 4), scores, 80, 0.4, 0.2, backend=backend).tobytes(),
+            detops.batched_nms(boxes, scores.ravel()[:2000], labels, 0.4, backend=backend).tobytes(),
+        )
+
+    detops.set_num_threads(1)
+    wanted = work()
+    for count in (2, 3, 8):
+        detops.set_num_threads(count)
+        assert work() == wanted
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(work, range(24))) == {wanted}
+
+
+# detops.numba, and the GPU
+
+
+@numba.njit
+def _compiled(boxes, scores, labels, threshold):
+    batch, classes = boxes.reshape(2, -1, 4), scores.reshape(2, 1, -1)
+    return (
+        in_numba.nms(boxes, scores, threshold),
+        in_numba.nms(boxes, scores, threshold, 0.5, 7, 1),
+        in_numba.batched_nms(boxes, scores, labels, threshold),
+        in_numba.batched_nms(boxes, scores, labels, threshold, score_threshold=0.5, max_output_boxes=7, offset=1),
+        in_numba.non_max_suppression(batch, classes),
+        in_numba.non_max_suppression(batch, classes, 2**40, threshold, 0.5, True),
+        in_numba.non_max_suppression_padded(batch, classes, 0, threshold),
+        in_numba.non_max_suppression_padded(batch, classes, 5, threshold, 0.5, True, 1),
+    )
+
+
+def test_in_compiled_code() -> None:
+    boxes, scores = scene(_halves, 1, 60, "float32")
+    labels = np.arange(60) % 3
+    batch, classes = boxes.reshape(2, -1, 4), scores.reshape(2, 1, -1)
+    few = {"score_threshold": 0.5, "max_output_boxes": 7, "offset": 1}
+    wanted = (
+        detops.nms(boxes, scores, 0.3),
+        detops.nms(boxes, scores, 0.3, **few),
+        detops.batched_nms(boxes, scores, labels, 0.3),
+        detops.batched_nms(boxes, scores, labels, 0.3, **few),
+        detops.non_max_suppression(batch, classes),
+        detops.non_max_suppression(batch, classes, 2**40, 0.3, 0.5, center_point_box=True),
+        detops.non_max_suppression_padded(batch, classes, 0, 0.3),
+        detops.non_max_suppression_padded(batch, classes, 5, 0.3, 0.5, center_point_box=True, offset=1),
+    )
+    for got, expected in zip(_compiled(boxes, scores, labels, 0.3), wanted, strict=True):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: in_numba.nms(B[:, :3], S, 0.5), "boxes: expected shape (num_boxes, 4)"),
+        (lambda: in_numba.nms(B, S[:2], 0.5), "scores: expected shape (num_boxes,)"),
+        (lambda: in_numba.nms(B, S, 2.0), "iou_threshold: expected a number from 0 to 1"),
+        (lambda: in_numba.nms(B, S, 0.5, None, None, 3), "offset: expected 0 or 1"),
+        (lambda: in_numba.nms(B, S, 0.5, None, -1), "max_output_boxes: expected at least 0"),
+        (lambda: in_numba.batched_nms(B, S, L[:2], 0.5), "labels: expected shape (num_boxes,)"),
+        (
+            lambda: in_numba.non_max_suppression(B[None], S[None, None, :2], 1),
+            "scores: expected shape (num_batches, num_classes, num_boxes)",
+        ),
+        (
+            lambda: in_numba.non_max_suppression(B[None], S[None, None], -1),
+            "max_output_boxes_per_class: expected at least 0",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_arguments_in_compiled_code(call, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_box_iou() -> None:
+    @numba.njit
+    def compiled(a, b):
+        return in_numba.box_iou(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
+
+    boxes, _ = scene(_outliers, 1, 120, "float64")
+    for a, b in zip(boxes[:60], boxes[60:], strict=True):
+        with np.errstate(all="ignore"):
+            assert compiled(a, b) == oracle.iou(a, b) == in_numba.box_iou(*a, *b)
+
+
+def test_no_fused_arithmetic_on_the_gpu() -> None:
+    """A fused multiply-add rounds once where the CPU rounds twice, and would decide otherwise."""
+    for real, suffix in (("float32", "f32"), ("float64", "f64")):
+        table, whole = ["array", real, 2], ["array", "int64", 1]
+        kernels = {
+            "load_boxes": [table, whole, "int64", real, table],
+            "compare_within_chunks": [table, whole, whole, real, ["array", "uint32", 2]],
+            "drop_later": ["int64", table, whole, whole, real, ["array", "uint8", 1]],
+        }
+        texts = compile_all([["detops._cuda.nms", name, types] for name, types in kernels.items()])
+        for text in texts:
+            assert f"mul.rn.{suffix}" in text
+            assert re.findall(rf"\b(?:fma|mad)\S*{suffix}|\bmul\.{suffix}", text) == []
