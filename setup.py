@@ -49,6 +49,7 @@ BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+    "instance_norm": ALL_ISAS_OF_FLOATS,
     "nms": ALL_ISAS_OF_FLOATS,
     "roi_align": ALL_ISAS_OF_FLOATS,
     "roi_pool": ALL_ISAS_OF_FLOATS,
