@@ -45,12 +45,12 @@ def annotated(node: ast.expr | None) -> Type | None:
 
 def signatures(sources: dict[str, str]) -> dict[str, Signature]:
     """Signatures of all functions of these core files, and of the scalar functions."""
+    kinds = {"real": "real", "element": "element", "Py_ssize_t": "index"}
     found = {
-        node.name: Signature(["real"] * len(node.args.args), "real")
-        for node in SCALAR.body
-        if isinstance(node, ast.FunctionDef) and node.name != "typed"
+        name: Signature([kinds[argument.split()[0]] for argument in arguments.split(",")], kinds[result])
+        for result, name, arguments in DECLARED.findall(SCALAR_PXI.read_text())
+        if name != "typed"
     }
-    found["quotient"] = Signature(["index", "index"], "index")
     for source in sources.values():
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef):
