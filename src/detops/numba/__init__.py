@@ -21,6 +21,7 @@ from detops._core.roi import (
     roi_side,
     round_away,
     sample_position,
+    within,
 )
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
 from detops._core.scatter import in_range, next_offset, reduced
@@ -76,4 +77,5 @@ __all__ = [
     "takes_over_max",
     "takes_over_min",
     "unscale",
+    "within",
 ]
