@@ -143,6 +143,7 @@ setup(
         "detops._numba",
         "detops._cuda",
         "detops.numba",
+        "detops.testing",
         "detops.onnx",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},

@@ -31,11 +31,6 @@ def product(a, b):
     return a * b
 
 
-def fmod(x, y):
-    """What is left of ``x``, with its sign, after the whole multiples of ``y``: exact for finite ``x``."""
-    return np.fmod(x, y)
-
-
 def quotient(a, b):
     """Whole quotient of whole numbers, ``a`` at least 0 and ``b`` above 0: else it differs between Python and C."""
     return a // b
