@@ -164,8 +164,8 @@ def _result_shape(
         size.append((padded - reach) // stride[axis] + 1)
     taps = offset_groups * weight[2] * weight[3]
     _checks.shape("offset", call["offset"].shape, (x[0], 2 * taps, *size))
-    if call["mask"] is not None:
+    if call.get("mask") is not None:
         _checks.shape("mask", call["mask"].shape, (x[0], taps, *size))
-    if call["bias"] is not None:
+    if call.get("bias") is not None:
         _checks.shape("bias", call["bias"].shape, (weight[0],))
     return x[0], weight[0], *size
