@@ -52,10 +52,7 @@ def deform_conv2d(
         raise ValueError("weight: does not fit the padded x")
     out_height, out_width = reach_y // stride[0] + 1, reach_x // stride[1] + 1
     taps = rows * columns
-    if bias is None:
-        terms = np.empty(0, x.dtype)
-    else:
-        terms = _floats(bias, x, (outputs,))
+    terms = np.empty(0, x.dtype) if bias is None else _floats(bias, x, (outputs,))
     if mask is None:
         factors = np.empty((images, 0, 0, 0, 0), x.dtype)
     else:
