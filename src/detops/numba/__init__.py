@@ -9,6 +9,7 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
 from detops._core.roi import (
     grid_points,
     is_finite,
@@ -42,6 +43,7 @@ from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 from detops.numba.deform_conv import deform_conv2d
 from detops.numba.grid_sample import grid_sample
+from detops.numba.instance_norm import instance_norm
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
 from detops.numba.roi_pool import roi_pool
@@ -72,14 +74,18 @@ __all__ = [
     "grid_points",
     "grid_sample",
     "in_range",
+    "instance_norm",
     "is_finite",
     "larger",
     "largest_part",
     "linear_taps",
+    "merged_moments",
     "next_offset",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "normal_factor",
+    "normalized",
     "pool_range",
     "pool_side",
     "reduced",
@@ -92,6 +98,7 @@ __all__ = [
     "round_away",
     "sample_position",
     "scatter_nd",
+    "shifted_moments",
     "takes_over_max",
     "takes_over_min",
     "tap_index",

@@ -27,6 +27,7 @@ _KERNELS = {
     "grid_sample": ("grid_sample",),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
+    "roi_pool": ("roi_pool",),
 }
 
 # Text options as the numbers that the kernels know them by.

@@ -45,9 +45,11 @@ cdef int compute_grid_sample(Call* call) noexcept nogil:
     sample.images, sample.channels = x.shape[0], x.shape[1]
     sample.points = extent(output, 2, output.rank)
     sample.axes = x.rank - 2
-    sample.sizes[2] = 1
+    sample.sizes[2] = sample.strides[0] = 1
     for i in range(sample.axes):
         sample.sizes[i] = x.shape[x.rank - 1 - i]
+    for i in range(3):
+        sample.strides[i + 1] = sample.strides[i] * sample.sizes[i]
     sample.taps = call.values[GRID_MODE].whole[0]
     sample.border = call.values[GRID_PADDING_MODE].whole[0]
     sample.align_corners = call.values[GRID_ALIGN_CORNERS].whole[0]
