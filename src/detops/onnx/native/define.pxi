@@ -180,7 +180,7 @@ def layout():
 def described():
     """What the table now says, read back from C: the domain, name, inputs, outputs, attributes and types of each row."""
     cdef Row* row
-    cdef int i, j, k
+    cdef int i, j, k, m
     names = {code: name for name, code in TYPES.items()} | {0: "T"}
     kinds = {code: name for name, code in KINDS.items()}
     found = []
@@ -194,7 +194,8 @@ def described():
                            for k in range(row.input_count)],
                 "outputs": [names[row.outputs[k].type] for k in range(row.output_count)],
                 "attributes": [
-                    (row.attributes[k].names[0].decode(), kinds[row.attributes[k].kind], bool(row.attributes[k].required))
+                    (row.attributes[k].names[0].decode(), kinds[row.attributes[k].kind], bool(row.attributes[k].required),
+                     [row.attributes[k].names[m].decode() for m in range(1, row.attributes[k].name_count)])
                     for k in range(row.attribute_count)],
                 "dtypes": [names[row.types[k]] for k in range(row.type_count)],
             })
