@@ -49,6 +49,7 @@ BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 KERNELS = {
     "boxes": ALL_ISAS_OF_FLOATS,
     "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
+    "instance_norm": ALL_ISAS_OF_FLOATS,
     "nms": ALL_ISAS_OF_FLOATS,
     "roi_align": ALL_ISAS_OF_FLOATS,
     "roi_pool": ALL_ISAS_OF_FLOATS,
@@ -142,6 +143,7 @@ setup(
         "detops._numba",
         "detops._cuda",
         "detops.numba",
+        "detops.testing",
         "detops.onnx",
     ],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},

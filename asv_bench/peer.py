@@ -96,15 +96,16 @@ def measure(row: Row, missing: Callable[[str], None], seconds: float = ROW_SECON
 
 
 def _calls_per_sample(call: Callable[[], Any]) -> int:
-    start = time.perf_counter()
-    call()
-    return max(1, math.ceil(SAMPLE_SECONDS / (time.perf_counter() - start)))
+    # The first call of a row may start threads: it says nothing about the others.
+    took = min(_sample(call, 1) for _ in range(3))
+    return max(1, math.ceil(SAMPLE_SECONDS / took))
 
 
 def _sample(call: Callable[[], Any], count: int) -> float:
     """Seconds for one call."""
     time.sleep(REST_SECONDS)
     if count > 1:
+        # The threads of a pool are asleep now.
         call()
     start = time.perf_counter()
     for _ in range(count):

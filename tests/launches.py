@@ -43,13 +43,13 @@ def modules() -> list[Any]:
 
 
 def kernels() -> set[tuple[str, str]]:
-    """(module, name) of every kernel."""
+    """(module, name) of every kernel; a device function is compiled with the kernels that call it."""
     kind = type(device.jit(lambda: None))
     return {
         (module.__name__, name)
         for module in modules()
         for name, value in vars(module).items()
-        if isinstance(value, kind) and value.fn.__module__ == module.__name__
+        if isinstance(value, kind) and value.fn.__module__ == module.__name__ and not value._device
     }
 
 

@@ -1,12 +1,7 @@
 """The four operators of non-maximum suppression, beyond the cases that all operators go through."""
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from unittest import mock
 
 import numba
@@ -22,6 +17,7 @@ from detops._core.iou import core_margin
 from detops._cython.cpu import instruction_sets
 from tests.json_cases import Subcase, subcases
 from tests.oracle import nms as oracle
+from tests.processes import output
 from tests.test_ptx import compile_all
 
 BACKENDS = ("cython", "numba", "cuda")
@@ -518,21 +514,11 @@ def digest() -> str:
 
 def test_instruction_sets_decide_alike() -> None:
     program = "from tests.test_nms import digest; print(digest())"
-    found = {
-        isa: subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "DETOPS_ISA": isa},
-            cwd=Path(__file__).parents[1],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        for isa in instruction_sets()
-    }
+    found = {isa: output(program, DETOPS_ISA=isa) for isa in instruction_sets()}
     assert set(found.values()) == {digest()}
 
 
-# Order, and who works
+# Order
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -555,35 +541,6 @@ def test_order_of_scores(dtype: str, kind: str) -> None:
     np.testing.assert_array_equal(detops.nms(boxes, scores, 0.5, backend="numba"), wanted)
     found = detops.batched_nms(boxes, scores, rng.integers(0, 9, count), 0.5)
     np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.fixture
-def threads():
-    before = detops.get_num_threads()
-    yield
-    detops.set_num_threads(before)
-
-
-@pytest.mark.parametrize("backend", ["cython", "numba"])
-def test_threads(backend: str, threads) -> None:
-    """Neither the number of threads of a call nor eight calls at once change a bit."""
-    rng = np.random.default_rng(5)
-    boxes = _uniform(rng, 2000).astype(np.float32)
-    scores, labels = rng.random((2, 6, 1000)).astype(np.float32), rng.integers(0, 40, 2000)
-
-    def work(_=None):
-        return (
-            detops.non_max_suppression(boxes.reshape(2, 1000, 4), scores, 80, 0.4, 0.2, backend=backend).tobytes(),
-            detops.batched_nms(boxes, scores.ravel()[:2000], labels, 0.4, backend=backend).tobytes(),
-        )
-
-    detops.set_num_threads(1)
-    wanted = work()
-    for count in (2, 3, 8):
-        detops.set_num_threads(count)
-        assert work() == wanted
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(work, range(24))) == {wanted}
 
 
 # detops.numba, and the GPU

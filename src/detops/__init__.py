@@ -8,6 +8,7 @@ from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
 from detops.deform_conv import deform_conv2d
 from detops.grid_sample import grid_sample
+from detops.instance_norm import instance_norm
 from detops.nms import batched_nms, nms
 from detops.non_max_suppression import non_max_suppression, non_max_suppression_padded
 from detops.roi_align import roi_align
@@ -24,6 +25,7 @@ __all__ = [
     "encode_bbox",
     "get_num_threads",
     "grid_sample",
+    "instance_norm",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",

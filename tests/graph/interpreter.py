@@ -60,13 +60,14 @@ def _attribute(value: Any, given: Mapping[str, Any]) -> Any:
     if kind == "placeholder":
         return given[value.placeholder]
     if kind == "tensor":
-        return _tensor(value.tensor)
+        return tensor_value(value.tensor)
     if kind == "list":
         return list(value.list.i) or list(value.list.f)
     return getattr(value, kind) if kind else None
 
 
-def _tensor(tensor: Any) -> Any:
+def tensor_value(tensor: Any) -> Any:
+    """Return the value of a TensorProto."""
     dtype = np.dtype(TYPES[tensor.dtype])
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.tensor_content:

@@ -374,22 +374,17 @@ MUTATIONS: list[Callable[[Any, Random], str]] = [
 
 def run(seed: int, count: int) -> tuple[Counter[str], list[Verdict]]:
     """Judge `count` mutants; return how many were what, and all that were accepted wrongly."""
-    counts: Counter[str] = Counter()
-    wrong = []
-    for number in range(count):
-        verdict = judge(*mutant(seed, number))
-        counts[verdict.kind] += 1
-        if verdict.kind == "wrong":
-            wrong.append(verdict)
-    return counts, wrong
+    verdicts = [judge(*mutant(seed, number)) for number in range(count)]
+    return Counter(verdict.kind for verdict in verdicts), [verdict for verdict in verdicts if verdict.kind == "wrong"]
 
 
-def main() -> int:
+def from_command_line(judge_many: Callable[[int, int], tuple[Counter[str], list[Verdict]]]) -> int:
+    """Run as many mutants as the command line says and print the counts; return the exit code."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--mutants", type=int, default=5000)
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
-    counts, wrong = run(given.seed, given.mutants)
+    counts, wrong = judge_many(given.seed, given.mutants)
     print(f"seed {given.seed}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
     for verdict in wrong:
         print(f"WRONG {verdict.what}: {verdict.detail}")
@@ -397,4 +392,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_command_line(run))

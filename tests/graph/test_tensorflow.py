@@ -105,6 +105,20 @@ def test_scope_is_fused(name: str, execute: Any) -> None:
         np.testing.assert_allclose(other, wanted[output], rtol=0, atol=8 * eps * scale)
 
 
+def test_coordinates_first_with_scales(execute: Any) -> None:
+    before = graph_def("pos_transpose_4chw")
+    _constant(before, "rpn/decode_bbox_target/scale", np.array([10, 10, 5, 5], np.float32))
+    scaled = before.node.add(name="rpn/decode_bbox_target/scaled", op="RealDiv")
+    scaled.attr["T"].type = 1
+    scaled.input.extend(["rpn/decode_bbox_target/transpose", "rpn/decode_bbox_target/scale"])
+    next(node for node in before.node if node.op == "Reshape").input[0] = scaled.name
+    data, (finding,) = fuse_decode_bbox(before.SerializeToString())
+    assert (finding.operator, finding.axis, finding.scales) == ("DecodeBboxV2", 0, (10, 10, 5, 5))
+    feeds, _ = golden("pos_transpose_4chw")
+    (left,), (right,) = execute(before, feeds, ["boxes"]), execute(parse(data), feeds, ["boxes"])
+    np.testing.assert_array_equal(left, right)
+
+
 def test_deepest_scope_matches_and_its_parents_do_not() -> None:
     findings = find_decode_bbox(DATA / "pos_fpn_3_levels.pb")
     assert sorted(finding.scope for finding in findings) == [

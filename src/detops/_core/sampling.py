@@ -2,7 +2,7 @@
 import cython
 
 if not cython.compiled:
-    from detops._core.scalar import fmod, real, typed
+    from detops._core.scalar import product, real, typed
 
 
 @cython.cfunc
@@ -74,8 +74,8 @@ def unnormalise(coordinate: real, size: cython.Py_ssize_t, align_corners: cython
     one: real = typed(1, coordinate)
     length: real = typed(size, coordinate)
     if align_corners:
-        return (coordinate + one) * typed(0.5, coordinate) * (length - one)
-    return ((coordinate + one) * length - one) * typed(0.5, coordinate)
+        return product((coordinate + one) * typed(0.5, coordinate), length - one)
+    return (product(coordinate + one, length) - one) * typed(0.5, coordinate)
 
 
 @cython.cfunc
@@ -103,15 +103,20 @@ def confine(position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, 
 @cython.nogil
 @cython.exceptval(check=False)
 def fold(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
-    """A position less than a period of the reflected axis away from its start that samples the same."""
+    """A position less than a period of the reflected axis away from its start that samples the same.
+
+    Exact as long as positions tell neighbours apart. One that is farther, or not finite, is element 0.
+    """
     # About the centres of the end elements the mirrored axis repeats after 2 * size - 2 elements, about edges 2 * size.
     period: real = typed(2 * (size - 1) if align_corners else 2 * size, position)
     zero: real = typed(0, position)
-    if position - position != zero or period == zero:
-        return zero
-    if position < period and position > -period:
-        return position
-    return fmod(position, period)
+    # Within the range of an index on every platform.
+    limit: real = typed(1073741824, position)
+    cycles: real = position / period if period > zero else zero
+    bounded: real = cycles if cycles < limit and cycles > -limit else zero
+    count: cython.Py_ssize_t = int(bounded)
+    rest: real = position - product(typed(count, position), period)
+    return rest if rest < period and rest > -period else zero
 
 
 @cython.cfunc
@@ -119,7 +124,7 @@ def fold(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) ->
 @cython.nogil
 @cython.exceptval(check=False)
 def first_tap(position: real, taps: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, real]:
-    """Index of the first tap of a confined position, and how far above a tap the position is."""
+    """Index of the first tap, and how far above a tap the position is, which must be confined."""
     low: cython.Py_ssize_t
     fraction: real
     low, fraction = floor_split(position)

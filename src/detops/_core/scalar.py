@@ -21,14 +21,14 @@ def log(x):
     return np.log(x)
 
 
+def sqrt(x):
+    """Square root in the type of ``x``; NaN below 0."""
+    return np.sqrt(x)
+
+
 def product(a, b):
     """``a * b`` rounded by itself: no compiler may fuse it with a sum that it enters."""
     return a * b
-
-
-def fmod(x, y):
-    """What is left of ``x``, with its sign, after the whole multiples of ``y``: exact for finite ``x``."""
-    return np.fmod(x, y)
 
 
 def quotient(a, b):

@@ -154,7 +154,7 @@ cdef void multiply(const Step* step, Py_ssize_t group, const real* columns, Py_s
         for tile in range((count + ROWS - 1) // ROWS):
             first = tile * ROWS
             panel_product(columns + first * step.stride, step.stride,
-                    step.packed + (group * step.panels + panel) * step.terms * LANES, step.terms, sums)
+                          step.packed + (group * step.panels + panel) * step.terms * LANES, step.terms, sums)
             for lane in range(min(<Py_ssize_t> LANES, step.outputs - panel * LANES)):
                 output = group * step.outputs + panel * LANES + lane
                 bias = step.conv.bias[output] if step.conv.bias else 0

@@ -52,4 +52,4 @@ cdef extern from *:
         LANES "DETOPS_LANES"
     # sums[ROWS][LANES] = ROWS rows, stride elements apart, times one packed panel.
     void panel_product "detops_product" (const real* rows, Py_ssize_t stride, const real* packed, Py_ssize_t terms,
-                                   real* sums) noexcept nogil
+                                        real* sums) noexcept nogil

@@ -11,11 +11,11 @@ cdef extern from *:
     /* A macro: a function's parameter would take an integer through double on its way. */
     #define detops_typed(value, like) ((detops_element) (value))
     #ifdef DETOPS_IS_FLOAT32
-    #define detops_fmod(x, y) fmodf(x, y)
     #define detops_log(x) logf(x)
+    #define detops_sqrt(x) sqrtf(x)
     #else
-    #define detops_fmod(x, y) fmod(x, y)
     #define detops_log(x) log(x)
+    #define detops_sqrt(x) sqrt(x)
     #endif
 
     /* e to the x, within 1.1 units in the last place: no branch and no call, so that loops of it become vectors, and
@@ -90,7 +90,7 @@ cdef extern from *:
     real typed "detops_typed" (element value, real like) noexcept nogil
     real typed "detops_typed" (real value, real like) noexcept nogil
     real exp "detops_exp" (real x) noexcept nogil
-    real fmod "detops_fmod" (real x, real y) noexcept nogil
+    real sqrt "detops_sqrt" (real x) noexcept nogil
     real log "detops_log" (real x) noexcept nogil
 
 

@@ -4,6 +4,8 @@
 from libc.math cimport NAN
 from libc.stdlib cimport calloc, free, malloc
 
+include "transpose.pxi"
+
 cdef extern from *:
     """
     #define DETOPS_LANES ((Py_ssize_t) (64 / sizeof(detops_element)))
@@ -115,9 +117,9 @@ cdef int gather_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     cdef Py_ssize_t width = window.right - window.left
     cdef Py_ssize_t map_width = pooling.rois.width
     cdef Py_ssize_t plane = pooling.rois.height * map_width
-    cdef Py_ssize_t item, block, lanes, y, x, k, left, right
+    cdef Py_ssize_t item, block, lanes, y, left, right
     cdef const real* source
-    cdef unaliased target
+    cdef real* target
     for item in range(begin, end):
         block, y = pooling.first_block + item // height, item % height
         lanes = lanes_of(pooling, block)
@@ -127,20 +129,9 @@ cdef int gather_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
         left = 0
         while left < width:
             right = min(left + LANES, width)
-            for k in range(lanes):
-                for x in range(left, right):
-                    target[x * lanes + k] = source[k * plane + x]
+            transpose(source + left, plane, target + left * lanes, lanes, lanes, right - left)
             left = right
     return 0
-
-
-cdef void write(real* out, Py_ssize_t bins, Py_ssize_t count, Py_ssize_t lanes, const real* tile) noexcept nogil:
-    """Write so many bins from (bins, lanes) to (lanes, bins)."""
-    cdef unaliased target = out
-    cdef Py_ssize_t k, b
-    for k in range(lanes):
-        for b in range(count):
-            target[k * bins + b] = tile[b * lanes + k]
 
 
 cdef int pool_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -170,8 +161,8 @@ cdef int pool_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
                 pooling.pool(pooling, roi, &block, row, last, tile)
             else:
                 fill(tile, pooling.windows[roi].empty, (last - row) * rois.out_width * block.lanes)
-            write(rois.out + (roi * rois.channels + channel) * bins + row * rois.out_width, bins,
-                  (last - row) * rois.out_width, block.lanes, tile)
+            transpose(tile, block.lanes, rois.out + (roi * rois.channels + channel) * bins + row * rois.out_width, bins,
+                      (last - row) * rois.out_width, block.lanes)
             row = last
     free(tile)
     return 0
@@ -195,7 +186,7 @@ cdef Py_ssize_t find_common_window(Pooling* pooling) noexcept nogil:
 
 
 cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
-    """Pool the current rois, all of one image: so many blocks at a time as there are threads."""
+    """Pool the current rois, all of one image: twice as many blocks at a time as there are threads."""
     cdef Py_ssize_t channels = pooling.rois.channels
     cdef Py_ssize_t blocks = (channels + LANES - 1) // LANES
     cdef Py_ssize_t needed = find_common_window(pooling)
@@ -205,7 +196,7 @@ cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
     if channels == 1 or needed < COVER * area(common) or needed == 0:
         common.top, common.bottom, common.left, common.right = 0, pooling.rois.height, 0, pooling.rois.width
         return team.spread(team, pool_loop, pooling, channels * pooling.count, 32)
-    pooling.blocks = min(blocks, <Py_ssize_t> team.threads)
+    pooling.blocks = min(blocks, 2 * <Py_ssize_t> team.threads)
     pooling.copy = <real*> malloc(pooling.blocks * area(common) * min(channels, LANES) * sizeof(real))
     if pooling.copy == NULL:
         return -1

@@ -8,6 +8,7 @@ from itertools import islice
 
 from detops.graph._evaluate import cone
 from detops.graph._finding import Finding, Refusal
+from detops.graph._forms import MAX_WORK, Budget
 from detops.graph._prove import Proof, prove
 from detops.graph._schema import ONES, ZEROS
 from detops.graph._scope import common_scope, excluded, fitting_scopes, nodes_in
@@ -15,6 +16,7 @@ from detops.graph._search import Candidate, find_candidates
 from detops.graph._view import Graph, Node
 
 MAX_ATTEMPTS = 64
+GRAPH_WORK = 1 << 26  # what all candidates of a graph may cost together
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Result:
 def find_in(graph: Graph) -> list[Result]:
     """Return what was found in one graph, proved or refused, in topological order."""
     candidates = find_candidates(graph)
+    whole = Budget(GRAPH_WORK)
     claimed: set[int] = set()
     results: list[Result] = []
     refused: dict[int, tuple[Candidate, Refusal]] = {}
@@ -37,7 +40,7 @@ def find_in(graph: Graph) -> list[Result]:
         if claimed.intersection(keys):
             continue
         try:
-            proof = _best_proof(graph, candidate)
+            proof = _best_proof(graph, candidate, whole)
             _check_surroundings(graph, proof)
         except Refusal as refusal:
             for key in keys:
@@ -60,11 +63,21 @@ def _place(graph: Graph, finding: Finding) -> int:
     return len(graph.nodes) if node is None else node.position
 
 
-def _best_proof(graph: Graph, candidate: Candidate) -> Proof:
+def _best_proof(graph: Graph, candidate: Candidate, whole: Budget) -> Proof:
     """Prove the choice that covers most: inputs farthest upstream, output farthest downstream."""
     if not candidate.predictions or not candidate.anchors:
         missing = "box_predictions" if not candidate.predictions else "anchors"
         raise Refusal(f"{missing} come from more than one tensor (or were folded into constants)", depth=1)
+    budget = Budget(min(MAX_WORK, whole.left))
+    whole.left -= budget.left
+    try:
+        return _first_proof(graph, candidate, budget)
+    finally:
+        whole.left += max(budget.left, 0)
+
+
+def _first_proof(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
+    """Try the choices in turn, and return the first that is proved."""
     best: Refusal | None = None
     barred: set[str] = set()
     for target, predictions, anchors in islice(_choices(candidate), MAX_ATTEMPTS):
@@ -72,7 +85,7 @@ def _best_proof(graph: Graph, candidate: Candidate) -> Proof:
             scope, held = _excluded_in_scope(graph, cone(graph, target, frozenset((predictions, anchors))))
             if scope in barred:
                 continue
-            proof = _unscaled(graph, candidate, prove(graph, predictions, anchors, target))
+            proof = _unscaled(graph, candidate, prove(graph, predictions, anchors, target, budget), budget)
             if held:
                 barred.add(scope)
                 reason = f"the scope {scope} holds {', '.join(held)}, which ScopeDecodeBboxPass excludes"
@@ -93,7 +106,7 @@ def _choices(candidate: Candidate) -> Iterator[tuple[str, str, str]]:
                     yield target, predictions, anchors
 
 
-def _unscaled(graph: Graph, candidate: Candidate, proof: Proof) -> Proof:
+def _unscaled(graph: Graph, candidate: Candidate, proof: Proof, budget: Budget) -> Proof:
     """Leave one factor for all four coordinates outside: a plain DecodeBbox says more than equal scales."""
     values = proof.parameters
     if values.means != ZEROS or values.scales == ONES or len(set(values.scales)) > 1:
@@ -101,7 +114,7 @@ def _unscaled(graph: Graph, candidate: Candidate, proof: Proof) -> Proof:
     nearer = candidate.predictions[candidate.predictions.index(proof.box_predictions) + 1 :]
     for predictions in nearer:
         try:
-            plain = prove(graph, predictions, proof.anchors, proof.decoded_boxes)
+            plain = prove(graph, predictions, proof.anchors, proof.decoded_boxes, budget)
         except Refusal:
             continue
         if plain.parameters.scales == ONES:

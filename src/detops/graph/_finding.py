@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -36,8 +36,6 @@ class Finding:
         ``"DecodeBbox"`` or ``"DecodeBboxV2"``; None where the subgraph is not proved.
     decode_clip : float or None
         Upper bound of tw and th before the exponential; None for no bound.
-    lower_clip : float or None
-        Lower bound of tw and th; None for no bound.
     scales, means : tuple of 4 floats
         Predictions are taken as ``t / scale + mean``, in the order of the coordinates.
     axis : int or None
@@ -48,6 +46,8 @@ class Finding:
         Whether the subgraph is proved and can be replaced (and, from `fuse_decode_bbox`, is).
     reason : str
         Why not, where `fused` is False; empty otherwise.
+    lower_clip : float or None
+        Lower bound of tw and th; None for no bound.
     """
 
     scope: str
@@ -57,13 +57,13 @@ class Finding:
     decoded_boxes: str | None = None
     operator: str | None = None
     decode_clip: float | None = None
-    lower_clip: float | None = None
     scales: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
     means: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     axis: int | None = None
     classes: int | None = None
     fused: bool = False
-    reason: str = field(default="")
+    reason: str = ""
+    lower_clip: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""

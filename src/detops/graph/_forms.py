@@ -7,7 +7,7 @@ NumPy. Two elements are equal as expressions exactly when form and symbols are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,7 @@ IntArray = NDArray[np.int64]
 
 WIDTH = 6  # symbols per element; a decode needs four
 MAX_TERMS = 64
+MAX_WORK = 1 << 23
 MAX_FORMS = 1 << 12
 ZERO: Poly = ()
 ONE: Poly = (((), Fraction(1)),)
@@ -139,7 +140,7 @@ def used_slots(poly: Poly) -> set[int]:
     return found
 
 
-def relabel(poly: Poly, slots: dict[int, int]) -> Poly:
+def relabel(poly: Poly, slots: Mapping[int, int] | Sequence[int]) -> Poly:
     """Return the polynomial with its slots renumbered."""
     terms = []
     for monomial, value in poly:
@@ -151,10 +152,24 @@ def relabel(poly: Poly, slots: dict[int, int]) -> Poly:
     return tuple(sorted(terms))
 
 
+class Budget:
+    """How much work a search may still do, in elements that arithmetic is done on; a hostile graph must not hang it."""
+
+    def __init__(self, elements: int) -> None:
+        self.left = elements
+
+    def spend(self, elements: int) -> None:
+        """Take some of it, or refuse."""
+        self.left -= elements
+        if self.left < 0:
+            raise Refusal("the proof would take too long: sizes beyond the subgraph's integers are too many to try")
+
+
 class Pool:
     """All elements of one symbolic run; a tensor is an integer array of positions in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget(MAX_WORK)
         self.forms: list[Poly] = []
         self._form_index: dict[Poly, int] = {}
         self._form_of: IntArray = np.zeros(1024, np.int64)
@@ -206,6 +221,7 @@ class Pool:
 
     def unary(self, function: Callable[[Poly], Poly], tensor: IntArray) -> IntArray:
         """Apply a function of forms that keeps the slots."""
+        self._budget.spend(tensor.size)
         ids, inverse = np.unique(tensor, return_inverse=True)
         forms, form_inverse = np.unique(self._form_of[ids], return_inverse=True)
         results = np.array([self._intern(function(self.forms[form])) for form in forms], np.int64)
@@ -215,25 +231,33 @@ class Pool:
     def binary(self, function: Callable[[Poly, Poly], Poly], left: IntArray, right: IntArray) -> IntArray:
         """Apply a function of two forms, element by element, with broadcasting."""
         left, right = np.broadcast_arrays(left, right)
+        self._budget.spend(left.size)
         pairs, inverse = np.unique(left.ravel() * self._size + right.ravel(), return_inverse=True)
         ids_l, ids_r = pairs // self._size, pairs % self._size
-        merged, ranks = _merge(self._symbols[ids_l], self._symbols[ids_r])
+        symbols_l, symbols_r = self._used(ids_l), self._used(ids_r)
+        merged, ranks = _merge(symbols_l, symbols_r)
         key = self._form_of[ids_l] * MAX_FORMS + self._form_of[ids_r]
-        for column in range(2 * WIDTH):
-            key = key * 8 + ranks[:, column] + 1
-        groups, first, group_of = np.unique(key, return_index=True, return_inverse=True)
-        form_of = np.empty(len(pairs), np.int64)
-        symbols = np.full((len(pairs), WIDTH), -1, np.int64)
-        for group in range(len(groups)):
-            row, members = first[group], np.nonzero(group_of == group)[0]
-            slots_l = {slot: int(ranks[row, slot]) for slot in range(WIDTH)}
-            slots_r = {slot: int(ranks[row, WIDTH + slot]) for slot in range(WIDTH)}
+        for column in ranks.T:
+            key = key * 8 + column + 1
+        _, first, group_of = np.unique(key, return_index=True, return_inverse=True)
+        form_of = np.empty(len(first), np.int64)
+        kept_of = np.full((len(first), WIDTH), WIDTH, np.int64)  # where each slot's symbol is in `merged`
+        split = symbols_l.shape[1]
+        for group, row in enumerate(first):
+            slots = [int(rank) for rank in ranks[row]]
             form_l, form_r = self.forms[self._form_of[ids_l[row]]], self.forms[self._form_of[ids_r[row]]]
-            poly = function(relabel(form_l, slots_l), relabel(form_r, slots_r))
+            poly = function(relabel(form_l, slots[:split]), relabel(form_r, slots[split:]))
             kept = sorted(used_slots(poly))
-            form_of[members] = self._intern(relabel(poly, {old: new for new, old in enumerate(kept)}))
-            symbols[members[:, None], np.arange(len(kept))] = merged[members[:, None], kept]
-        return self._append(form_of, symbols)[inverse].reshape(left.shape)
+            form_of[group] = self._intern(relabel(poly, {old: new for new, old in enumerate(kept)}))
+            kept_of[group, : len(kept)] = kept
+        symbols = np.take_along_axis(merged, kept_of[group_of], axis=1)
+        return self._append(form_of[group_of], symbols)[inverse].reshape(left.shape)
+
+    def _used(self, ids: IntArray) -> IntArray:
+        """Return the symbols of some elements without the columns that none of them uses."""
+        symbols = self._symbols[ids]
+        width = int((symbols >= 0).any(axis=0).sum()) if len(ids) else 0
+        return symbols[:, :width]
 
     def same(self, left: IntArray, right: IntArray) -> NDArray[np.bool_]:
         """Return where two tensors of one shape hold equal expressions."""
@@ -247,7 +271,10 @@ class Pool:
 
 
 def _merge(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    """Merge two rows of symbols: the sorted union of each, and each old slot's place in it (-1 for none)."""
+    """Merge two rows of symbols: the sorted union of each, and each old slot's place in it (-1 for none).
+
+    The union has one column more than can be used, which holds -1.
+    """
     both = np.concatenate([left, right], axis=1)
     order = np.argsort(both, axis=1, kind="stable")
     ordered = np.take_along_axis(both, order, axis=1)
@@ -258,7 +285,7 @@ def _merge(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
         raise Refusal(f"an output element mixes more than {WIDTH} input elements", depth=2)
     ranks = np.empty_like(both)
     np.put_along_axis(ranks, order, np.where(ordered >= 0, places, -1), axis=1)
-    merged = np.full((len(both), WIDTH), -1, np.int64)
+    merged = np.full((len(both), WIDTH + 1), -1, np.int64)
     rows, columns = np.nonzero(fresh)
     merged[rows, places[rows, columns]] = ordered[rows, columns]
     return merged, ranks

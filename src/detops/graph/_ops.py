@@ -84,8 +84,8 @@ def register(
 class Run:
     """One evaluation of a piece of graph: the pool of expressions and the helpers that operators share."""
 
-    def __init__(self) -> None:
-        self.pool = _forms.Pool()
+    def __init__(self, budget: _forms.Budget | None = None) -> None:
+        self.pool = _forms.Pool(budget)
 
     def move(self, value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
         """Move elements about."""

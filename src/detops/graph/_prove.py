@@ -34,7 +34,7 @@ class Proof:
     shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size that was proved
 
 
-def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proof:
+def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: _forms.Budget | None = None) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
     dtype = graph.info(box_predictions).dtype
@@ -46,7 +46,7 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str) -> Proo
     for axis in possible_axes(*shapes):
         try:
             trials = list_trials(*shapes, axis, largest)
-            return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials)
+            return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials, budget)
         except Refusal as refusal:
             failures.append(refusal)
     raise max(failures, key=lambda refusal: refusal.depth)
@@ -64,7 +64,12 @@ def _shape_of(graph: Graph, tensor: str) -> Shape | None:
 
 
 def _prove_on(
-    graph: Graph, nodes: list[Node], names: tuple[str, str, str], axis: int, trials: Sequence[Trial]
+    graph: Graph,
+    nodes: list[Node],
+    names: tuple[str, str, str],
+    axis: int,
+    trials: Sequence[Trial],
+    budget: _forms.Budget | None,
 ) -> Proof:
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None
@@ -74,7 +79,7 @@ def _prove_on(
         if found is None and not trial.leading:
             break  # the subgraph runs at no rank
         try:
-            found, dtype = _run(graph, nodes, names, axis, trial, found)
+            found, dtype = _run(graph, nodes, names, axis, trial, found, budget)
         except CannotRunError:
             if trial.required:
                 raise
@@ -104,10 +109,11 @@ def _run(
     axis: int,
     trial: Trial,
     found: Coefficients | None,
+    budget: _forms.Budget | None,
 ) -> tuple[Coefficients, np.dtype[Any] | None]:
     """Prove one size; the first one reads the coefficients off, and the others must agree with them."""
     box_predictions, anchors, target = names
-    run = Run()
+    run = Run(budget)
     left = Symbolic(run.pool.symbols(trial.predictions), graph.info(box_predictions).dtype)
     right = Symbolic(run.pool.symbols(trial.anchors), graph.info(anchors).dtype)
     result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)

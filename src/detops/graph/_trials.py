@@ -10,7 +10,7 @@ from detops.graph._finding import Refusal
 from detops.graph._ops import MAX_ELEMENTS
 from detops.graph._view import Shape
 
-MAX_TRIAL = 1 << 17  # elements of a trial with every free dimension large at once
+MAX_TRIAL = 1 << 15  # elements of a trial with every free dimension large at once
 RANKS = (1, 2, 3, 4)  # tried where the rank is unknown
 
 Sizes = tuple[int, ...]
@@ -82,15 +82,15 @@ def _of_rank(left: Shape, right: Shape, axis: int, largest: int, known: bool) ->
     for count in counts:
         sizes = _fill(shape, largest, 4 * count)
         first = count == counts[0]
-        for number, size in enumerate(sizes if first else (sizes[0], sizes[-1])):
+        for number, size in enumerate(sizes if first else sizes[-2:]):
             yield trial(size, size, count, known and first, first and number == 0)
     if width is None:  # a width that isn't a multiple of 4 must not run either
-        size = _fill(shape, largest, 4)[0]
+        size = _fill(shape, largest, 4)[1 if None in shape else 0]
         for narrow in (1, 2):
             cut = trial(size, size, 1, False, False)
             yield replace(cut, predictions=(*size[:axis], narrow, *size[axis:]), unequal=True)
     # what is static in one input and open in the other must not run at other sizes: it would be broadcast
-    size = _fill(shape, largest, 4 * counts[0])[0]
+    size = sizes[min(1, len(sizes) - 1)]
     for place, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         if (mine is None) == (other is None):
             continue
@@ -107,7 +107,7 @@ def _joined(left: int | None, right: int | None) -> int | None:
 
 
 def _fill(shape: Sequence[int | None], largest: int, elements: int) -> list[list[int]]:
-    """Fill the free dimensions: beyond every constant and all different, in two orders, then small ones."""
+    """Fill the free dimensions: small (telling, at little cost), beyond every integer in two orders, and one."""
     free = [place for place, dim in enumerate(shape) if dim is None]
     fixed = elements * math.prod(1 if dim is None else dim for dim in shape)
     rising = [largest + 1 + number for number in range(len(free))]
@@ -119,7 +119,7 @@ def _fill(shape: Sequence[int | None], largest: int, elements: int) -> list[list
             fills.append(large)
         else:  # one large dimension at a time
             fills += [[*small[:at], large[at], *small[at + 1 :]] for at in range(len(free))]
-    fills = [*fills, small, [1] * len(free)] if free else [[]]
+    fills = [small, *fills, [1] * len(free)] if free else [[]]
     if fixed * max(math.prod(fill) for fill in fills) > MAX_ELEMENTS:
         raise Refusal(
             f"sizes beyond {largest}, the largest integer in the subgraph, are too large for a proof"

@@ -9,6 +9,7 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
 from detops._core.roi import (
     grid_points,
     is_finite,
@@ -25,6 +26,7 @@ from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_
 from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
+from detops.numba.instance_norm import instance_norm
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
 from detops.numba.roi_pool import roi_pool
@@ -48,13 +50,17 @@ __all__ = [
     "floor_split",
     "grid_points",
     "in_range",
+    "instance_norm",
     "is_finite",
     "larger",
     "largest_part",
+    "merged_moments",
     "next_offset",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "normal_factor",
+    "normalized",
     "pool_range",
     "pool_side",
     "reduced",
@@ -66,6 +72,7 @@ __all__ = [
     "round_away",
     "sample_position",
     "scatter_nd",
+    "shifted_moments",
     "takes_over_max",
     "takes_over_min",
     "unscale",

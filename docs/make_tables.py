@@ -1,0 +1,76 @@
+"""Write the tables that are made from the code into the pages between their markers.
+
+    python docs/make_tables.py [--check]
+
+``--check`` changes nothing, and fails if a page is out of date.
+"""
+
+import argparse
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import detops
+from detops._registry import BACKENDS, KERNELS, OPERATORS
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {
+    "cython": "src/detops/_cython/{}.pyx",
+    "numba": "src/detops/_numba/{}.py",
+    "cuda": "cuda/kernels/{}.py",
+}
+MARKED = "<!-- {name}: made by docs/make_tables.py -->\n{table}<!-- end of {name} -->"
+
+
+def operators() -> str:
+    """Operator by backend, with the first line of its docstring."""
+    lines = ["| operator | " + " | ".join(BACKENDS) + " | |", "| --- " * (len(BACKENDS) + 2) + "|"]
+    for operator in sorted(OPERATORS):
+        summary = str(inspect.getdoc(getattr(detops, operator))).partition("\n")[0].rstrip(".")
+        page = f"[`{operator}`](docs/operators/{operator}.md)"
+        marks = ["yes" if has_kernels(operator, backend) else "" for backend in BACKENDS]
+        lines.append(f"| {page} | " + " | ".join(marks) + f" | {summary} |")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def has_kernels(operator: str, backend: str) -> bool:
+    """Whether a backend has the source of all kernels of an operator."""
+    files = {kernel: ROOT / SOURCES[backend].format(KERNELS[kernel]) for kernel in OPERATORS[operator]}
+    return all(
+        path.exists() and re.search(rf"^def {kernel}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for kernel, path in files.items()
+    )
+
+
+TABLES = {"README.md": {"operators": operators}}
+
+
+def with_tables(page: str) -> str:
+    """Return the text of a page with its tables made anew."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, make in TABLES[page].items():
+        marked = re.compile(MARKED.format(name=name, table=r"[\s\S]*?"))
+        if len(marked.findall(text)) != 1:
+            raise ValueError(f"{page}: expected one pair of markers for the table {name}")
+        text = marked.sub(lambda _, name=name, make=make: MARKED.format(name=name, table=make()), text)
+    return text
+
+
+def main() -> int:
+    """Write or check all pages."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="fail if a page is out of date")
+    check = parser.parse_args().check
+    stale = [page for page in TABLES if with_tables(page) != (ROOT / page).read_text(encoding="utf-8")]
+    for page in stale:
+        if check:
+            print(f"{page} is out of date: run python docs/make_tables.py", file=sys.stderr)
+        else:
+            (ROOT / page).write_text(with_tables(page), encoding="utf-8")
+            print(f"wrote {page}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

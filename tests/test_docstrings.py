@@ -1,0 +1,108 @@
+"""Docstrings of what is public: numpydoc's rules, what the house wants beside them, and examples that run."""
+
+import ast
+import doctest
+import inspect
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpydoc.validate import validate
+
+import detops
+import detops.testing
+from tests import calls
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = {
+    f"{module.__name__}.{name}"
+    for module in (detops, detops.testing)
+    for name in module.__all__
+    if callable(getattr(module, name))
+}
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PAGES = sorted((ROOT / "docs" / "operators").glob("*.md"))
+
+
+def public(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr({"detops": detops, "detops.testing": detops.testing}[module], attribute)
+
+
+def unwanted() -> set[str]:
+    """numpydoc's checks that pyproject.toml switches off."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]
+    return set(settings["checks"]) - {"all"}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_numpydoc(name: str) -> None:
+    errors = [error for error in validate(name)["errors"] if error[0] not in unwanted()]
+    assert errors == []
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_what_an_operator_says(operator: str) -> None:
+    text = str(inspect.getdoc(getattr(detops, operator)))
+    sections = re.findall(r"^(\w[\w ]*)\n-+$", text, re.MULTILINE)
+    assert sections == [
+        s for s in ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples") if s in sections
+    ]
+    assert {"Parameters", "Returns", "Raises", "Notes", "Examples"} <= set(sections)
+    assert "NaN" in text, "what does a NaN do?"
+    assert re.search(r"ONNX|MMCV|torch|CANN", text), "where does the definition come from?"
+    assert re.search(r"\d*[Ss]hape", text), "which shapes?"
+
+
+def run_examples(text: str, name: str, names: dict[str, Any]) -> int:
+    """Run the examples of a text; return how many there were."""
+    examples = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    said: list[str] = []
+    with np.printoptions(legacy=False):
+        runner.run(examples, out=said.append)
+    assert not runner.failures, "".join(said)
+    return len(examples.examples)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_examples_of_docstrings(name: str) -> None:
+    text = str(inspect.getdoc(public(name)))
+    assert run_examples(text, name, {}) or not inspect.isfunction(public(name)), "no example"
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def run_block(block: str, page: str, names: dict[str, Any]) -> None:
+    if ">>>" in block:
+        run_examples(block, page, names)
+    else:
+        exec(compile(ast.parse(block), page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_examples_of_pages(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = python_blocks(page)
+    assert blocks, "a page has an example that runs"
+    names: dict[str, Any] = {}
+    for block in blocks:
+        run_block(block, page.name, names)
+
+
+def test_tour_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    threads = detops.get_num_threads()
+    (tour,) = python_blocks(ROOT / "README.md")
+    run_block(tour, "README.md", {})
+    detops.set_num_threads(threads)
+    assert "backend cython" in capsys.readouterr().out
+
+
+def test_the_checks_can_fail() -> None:
+    with pytest.raises(AssertionError, match="Expected"):
+        run_examples(">>> 1 + 1\n3\n", "wrong", {})
+    assert {code for code, _ in validate("tests.test_docstrings.run_block")["errors"]} >= {"GL08"}
