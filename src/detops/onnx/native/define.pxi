@@ -19,6 +19,7 @@ FAMILIES = {
         ("stride", "padding", "dilation", "groups", "offset_groups", "im2col_step", "kernel_shape"),
     ),
     "grid_sample": (("x", "grid"), ("mode", "padding_mode", "align_corners")),
+    "instance_norm": (("x", "scale", "bias"), ("epsilon",)),
     "non_max_suppression_padded": (
         ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
         ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
@@ -46,6 +47,8 @@ cdef Steps _steps(str family) except *:
         return Steps(plan_deform_conv, compute_deform_conv)
     if family == "grid_sample":
         return Steps(plan_grid_sample, compute_grid_sample)
+    if family == "instance_norm":
+        return Steps(plan_instance_norm, compute_instance_norm)
     if family == "non_max_suppression_padded":
         return Steps(plan_nms, compute_nms)
     if family == "roi_align":
