@@ -25,6 +25,7 @@ _KERNELS = {
     "decode_bbox": ("decode_bbox",),
     "deform_conv2d": ("deform_conv2d",),
     "grid_sample": ("grid_sample",),
+    "instance_norm": ("instance_norm",),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
     "roi_pool": ("roi_pool",),
@@ -145,7 +146,7 @@ def _native() -> Any:
 
     rows: dict[str, list[dict[str, Any]]] = {domain: [] for domain in _ALL_DOMAINS}
     for operator in OPERATORS:
-        if operator.native and operator.family in _KERNELS:
+        if operator.native:
             rows[operator.domain].append(_row(operator))
     _native.define(rows, os.cpu_count() or 1)
     return _native

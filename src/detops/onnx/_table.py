@@ -219,7 +219,7 @@ _DEFAULT = (
         # Version 16 says bilinear and bicubic, the later ones linear and cubic.
         (Attribute("mode", "mode", "string", "linear", words=_GRID_WORDS), *_GRID_OPTIONS),
     ),
-    _onnx("InstanceNormalization", "instance_norm", (1, 6, 22), *_INSTANCE_NORM, native=False),
+    _onnx("InstanceNormalization", "instance_norm", (6, 22), *_INSTANCE_NORM, native=False),
 )
 
 
