@@ -112,7 +112,7 @@ def _reference(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
 
     from detops.onnx import reference_ops
 
-    evaluator = ReferenceEvaluator(path, new_ops=reference_ops())
+    evaluator: Any = ReferenceEvaluator(path, new_ops=reference_ops())
     return lambda arrays: evaluator.run(None, arrays)
 
 
@@ -141,7 +141,7 @@ def save(output: str, results: Mapping[str, np.ndarray]) -> None:
     handle, name = tempfile.mkstemp(dir=Path(output).parent, prefix=".detops-", suffix=".npz")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **results)
+            np.savez_compressed(file, allow_pickle=False, **results)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)

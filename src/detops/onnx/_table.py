@@ -348,7 +348,7 @@ OPERATORS = (*_DEFAULT, *_MMCV, *_exported("mmcv"), *_exported("mmdeploy"), *_DE
 
 
 def find(domain: str, name: str, version: int) -> Operator | None:
-    """Return the operator that a node means in a model that imports this version of its domain; None if there is none."""
+    """Return what a node means in a model that imports this version of its domain; None if it is no operator of ours."""
     best = None
     for operator in OPERATORS:
         if (operator.domain, operator.name) == (domain, name) and min(operator.versions) <= version:
@@ -385,8 +385,8 @@ def supported_ops() -> list[dict[str, Any]]:
     -------
     list of dict
         For each operator ``domain``, ``operator``, ``versions`` (opset versions of the domain), ``dtypes``, ``inputs``
-        (a name in brackets is optional), ``outputs``, ``attributes`` (by name the default, None where it is required) and
-        ``native``: whether the library for ONNX Runtime holds it, or only :func:`reference_ops`.
+        (a name in brackets is optional), ``outputs``, ``attributes`` (by name the default, None where it is required)
+        and ``native``: whether the library for ONNX Runtime holds it, or only :func:`reference_ops`.
 
     Examples
     --------
