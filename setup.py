@@ -6,7 +6,7 @@ import platform
 import sys
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 ELEMENTS = {
@@ -136,18 +136,9 @@ class BuildVariants(build_ext):
 
 
 setup(
-    packages=[
-        "detops",
-        "detops._core",
-        "detops._cython",
-        "detops._numba",
-        "detops._cuda",
-        "detops.numba",
-        "detops.testing",
-        "detops.onnx",
-    ],
+    packages=[*find_packages("src"), "detops._cuda"],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
-    package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"]},
+    package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"], "detops.onnx": ["*.pyi"]},
     ext_modules=extensions(),
     cmdclass={"build_ext": BuildVariants},
     zip_safe=False,

@@ -28,10 +28,21 @@ def operators() -> str:
     lines = ["| operator | " + " | ".join(BACKENDS) + " | |", "| --- " * (len(BACKENDS) + 2) + "|"]
     for operator in sorted(OPERATORS):
         summary = str(inspect.getdoc(getattr(detops, operator))).partition("\n")[0].rstrip(".")
-        page = f"[`{operator}`](docs/operators/{operator}.md)"
+        summary = re.sub(r":\w+:`(\w+)`", r"`\1`", summary)
+        page = f"[`{operator}`](docs/operators/{page_of(operator)})"
         marks = ["yes" if has_kernels(operator, backend) else "" for backend in BACKENDS]
         lines.append(f"| {page} | " + " | ".join(marks) + f" | {summary} |")
     return "".join(f"{line}\n" for line in lines)
+
+
+def page_of(operator: str) -> str:
+    """Return the name of the page that has an operator in a heading: a family may share one."""
+    named = re.compile(rf"^#.*\b{operator}\b", re.MULTILINE)
+    pages = sorted((ROOT / "docs" / "operators").glob("*.md"))
+    found = [page.name for page in pages if named.search(page.read_text(encoding="utf-8"))]
+    if not found:
+        raise LookupError(f"no page in docs/operators has {operator} in a heading")
+    return f"{operator}.md" if f"{operator}.md" in found else found[0]
 
 
 def has_kernels(operator: str, backend: str) -> bool:

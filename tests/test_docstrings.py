@@ -24,7 +24,8 @@ PUBLIC = {
     if callable(getattr(module, name))
 }
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PAGES = sorted((ROOT / "docs" / "operators").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs" / "operators").glob("*.md")), ROOT / "docs" / "fuzz_your_backend.md"]
+SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples")
 
 
 def public(name: str) -> Any:

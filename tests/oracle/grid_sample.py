@@ -37,12 +37,12 @@ def _neighbours(coordinate, size, mode, padding_mode, align_corners):
     if mode == "nearest":
         # Python rounds halves to even, and its integers cannot overflow.
         weights = {round(position): 1.0}
-    elif mode == "linear":
-        low = math.floor(position)
-        weights = {low: low + 1 - position, low + 1: position - low}
     else:
+        # Counted from the tap below: far out, floats cannot tell one element from the next.
         low = math.floor(position)
-        weights = {low + k: _keys(position - (low + k)) for k in (-1, 0, 1, 2)}
+        above = position - low
+        taps = {0: 1 - above, 1: above} if mode == "linear" else {k: _keys(above - k) for k in (-1, 0, 1, 2)}
+        weights = {low + k: weight for k, weight in taps.items()}
     return [(_pixel(i, size, padding_mode, align_corners), weight) for i, weight in weights.items()]
 
 

@@ -1,7 +1,6 @@
 """Tells Numba, for the CPU and for CUDA alike, that the core's functions may be called from compiled code."""
 
 import functools
-import inspect
 import math
 from collections.abc import Callable
 
@@ -30,7 +29,4 @@ def _by_math(function: Callable) -> None:
     few functions of NumPy, and all of ``math``.
     """
     known = getattr(math, function.__name__)
-    if len(inspect.signature(function).parameters) == 1:
-        overload(function)(lambda x: lambda x: known(x))
-    else:
-        overload(function)(lambda x, y: lambda x, y: known(x, y))
+    overload(function)(lambda x: lambda x: known(x))

@@ -1,5 +1,6 @@
 """What an operator is called with, and the parts that strategies for it are made of."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,10 @@ except ImportError as error:
     raise ImportError(f"detops.testing needs hypothesis: pip install hypothesis ({error})") from error
 
 FLOATS = ("float16", "float32", "float64")
+# Arrays of so many numbers are drawn one by one, so that hypothesis can make a failing one smaller.
+SMALL = 40
+# An odd value is drawn as often as so many of the others.
+ODD_SHARE = 2
 # A layout in memory, by name: how a C-contiguous array is laid out so.
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "contiguous": lambda array: array,
@@ -104,20 +109,29 @@ def arguments(operator: str, dtypes: Sequence[str] = FLOATS, *, layouts: bool = 
     return calls()
 
 
+@st.composite
 def array(
-    dtype: str, shape: Any, low: float, high: float, *, parts: int = 1, odd: Sequence[float] = ()
-) -> st.SearchStrategy[np.ndarray]:
+    draw: st.DrawFn,
+    dtype: str,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    parts: int = 1,
+    odd: Sequence[float] = (),
+) -> np.ndarray:
     """Arrays of multiples of 1 / parts between two bounds, with a few odd values among them."""
-    steps = st.integers(int(low * parts), int(high * parts))
-    numbers: st.SearchStrategy[float] = steps.map(lambda step: step / parts)
-    if odd:
-        numbers = st.one_of(numbers, numbers, numbers, st.sampled_from(list(odd)))
-
-    def cast(values: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return values.astype(dtype)
-
-    return hnp.arrays(np.float64, shape, elements=numbers).map(cast)
+    first, last = int(low * parts), int(high * parts)
+    if math.prod(shape) <= SMALL:
+        steps = draw(hnp.arrays(np.int64, shape, elements=st.integers(first, last + len(odd) * ODD_SHARE)))
+    else:
+        # Drawn one by one, the numbers of a large array would take most of the time.
+        rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+        steps = rng.integers(first, last + len(odd) * ODD_SHARE, shape, endpoint=True)
+    values = np.asarray(steps / parts)
+    for i, value in enumerate(odd):
+        values[(steps > last + i * ODD_SHARE) & (steps <= last + (i + 1) * ODD_SHARE)] = value
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
 
 
 def integers(shape: Any, low: int, high: int, dtype: str = "int64") -> st.SearchStrategy[np.ndarray]:
