@@ -156,7 +156,9 @@ def test_shapes_are_inferred(shape: str) -> None:
             y, i = mmcv.cummax <dim = 0> (x)
             b = detops.DecodeBboxV2 (t, a)
             p = mmcv.MMCVRoiAlign <output_height = 3, output_width = 4> (f, r)
-        }}""".replace("float[?, ?] y", "float y").replace("float[?, ?, ?] b", "float b").replace("float[?, ?, ?, ?] p", "float p")
+        }}""".replace("float[?, ?] y", "float y")
+        .replace("float[?, ?, ?] b", "float b")
+        .replace("float[?, ?, ?, ?] p", "float p")
     )
     for output in proto.graph.output:
         output.type.tensor_type.ClearField("shape")
@@ -176,9 +178,27 @@ BAD = [
     ("mmcv", "cummax", ["x"], {}, "mmcv::cummax: attribute dim: expected a value, got none"),
     ("mmcv", "cummax", ["x"], {"dim": 7}, "mmcv::cummax: dim: expected an axis from -2 to 1, got 7"),
     ("mmcv", "cummax", ["x"], {"dim": 1.5}, "mmcv::cummax: attribute dim: "),
-    ("mmcv", "grid_sampler", ["map", "x"], {}, "mmcv::grid_sampler: grid: expected shape (N, out_H, out_W, 2) as x, got (3, 4)"),
-    ("mmcv", "grid_sampler", ["map", "grid"], {"interpolation_mode": 9}, "mmcv::grid_sampler: attribute interpolation_mode: "),
-    ("mmcv", "MMCVRoiAlign", ["map", "rois"], {"output_height": 1}, "mmcv::MMCVRoiAlign: attribute output_width: expected a"),
+    (
+        "mmcv",
+        "grid_sampler",
+        ["map", "x"],
+        {},
+        "mmcv::grid_sampler: grid: expected shape (N, out_H, out_W, 2) as x, got (3, 4)",
+    ),
+    (
+        "mmcv",
+        "grid_sampler",
+        ["map", "grid"],
+        {"interpolation_mode": 9},
+        "mmcv::grid_sampler: attribute interpolation_mode: ",
+    ),
+    (
+        "mmcv",
+        "MMCVRoiAlign",
+        ["map", "rois"],
+        {"output_height": 1},
+        "mmcv::MMCVRoiAlign: attribute output_width: expected a",
+    ),
     (
         "mmcv",
         "MMCVRoiAlign",

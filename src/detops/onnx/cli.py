@@ -129,7 +129,7 @@ def _one_by_one(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Ou
 
 
 def _spread(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Outcome]:
-    """Run tasks on Dask workers, each with its own copy of the model; a worker that dies is replaced and asked again."""
+    """Run tasks on Dask workers, each with a model of its own; the work of one that dies goes to another."""
     from detops.onnx import _run
 
     try:
