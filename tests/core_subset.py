@@ -19,8 +19,9 @@ WHOLE = ("index", "truth")
 MAX_LINES = 25
 # PEP 263: Python, and Cython for an included file, would take such a line for the name of an encoding.
 CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-# A function of _core/scalar.py, other than typed and quotient, takes and returns reals.
-SCALAR = ast.parse((FOLDER / "scalar.py").read_text())
+# What scalar.pxi declares: the types of the functions of _core/scalar.py.
+DECLARED = re.compile(r"^ *(?:cdef inline )?(real|Py_ssize_t) (\w+)(?: \"\w+\")? ?\(([^)]*)\)", re.MULTILINE)
+SCALAR_PXI = FOLDER.parent / "_cython" / "scalar.pxi"
 
 Type = str | tuple[str, ...]
 

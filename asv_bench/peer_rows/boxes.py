@@ -11,12 +11,14 @@ CLIP = 4.135
 
 
 def decode_in_numpy(t: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Boxes from predictions, a temporary array for each step."""
+    """Boxes from predictions, in the steps that torchvision's coder takes: a temporary array for each."""
     half = t.dtype.type(0.5)
-    size = anchors[:, 2:] - anchors[:, :2]
-    centre = t[:, :2] * size + (anchors[:, :2] + half * size)
-    reach = np.exp(np.minimum(t[:, 2:], t.dtype.type(CLIP))) * size * half
-    return np.concatenate([centre - reach, centre + reach], 1)
+    width, height = anchors[:, 2] - anchors[:, 0], anchors[:, 3] - anchors[:, 1]
+    x = t[:, 0] * width + (anchors[:, 0] + half * width)
+    y = t[:, 1] * height + (anchors[:, 1] + half * height)
+    w = np.exp(np.minimum(t[:, 2], t.dtype.type(CLIP))) * width
+    h = np.exp(np.minimum(t[:, 3], t.dtype.type(CLIP))) * height
+    return np.stack([x - half * w, y - half * h, x + half * w, y + half * h], 1)
 
 
 def rows() -> Iterator[Row]:

@@ -16,7 +16,7 @@ def moments_of_blocks(x, means, spreads):
     for item in range(cuda.grid(1), means.size, cuda.gridsize(1)):
         instance, block = item // blocks, item % blocks
         start = block * BLOCK
-        end = min(start + BLOCK, x.shape[1])
+        end = start + BLOCK if block < blocks - 1 else x.shape[1]
         origin = np.float64(x[instance, start])
         total = squares = np.float64(0)
         for i in range(start, end):
@@ -35,7 +35,7 @@ def parts_of_instances(size, means, spreads, scale, epsilon, parts):
     for instance in range(cuda.grid(1), means.shape[0], cuda.gridsize(1)):
         count, mean, spread = np.float64(0), np.float64(0), np.float64(0)
         for block in range(blocks):
-            length = min(BLOCK, size - block * BLOCK)
+            length = BLOCK if block < blocks - 1 else size - block * BLOCK
             count, mean, spread = merged_moments(
                 count, mean, spread, np.float64(length), means[instance, block], spreads[instance, block]
             )

@@ -65,8 +65,9 @@ def grid_sample(
     Positions are computed in the dtype of `x` (float32 for float16); a `grid` of another dtype is rounded to it.
 
     A point that is not finite never fails. Under "zeros" a NaN or infinite coordinate is outside the map: the result
-    is 0. Under "border" an infinite one is clamped, and a NaN samples index 0; under "reflection" both sample index 0. A
-    NaN in `x` reaches every point that has it among its neighbours, with whatever weight.
+    is 0. Under "border" an infinite one is clamped, and a NaN samples index 0. Under "reflection" both sample index 0,
+    and so does one that is more than about a billion map sizes away. A NaN or infinite element of `x` reaches every
+    point that has it among its neighbours, with whatever weight.
 
     The definition is that of ONNX's GridSample, which agrees with ``torch.nn.functional.grid_sample`` but for one
     thing: for "nearest" under "reflection" ONNX rounds before it reflects, torch after it, so that they differ

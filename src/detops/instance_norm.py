@@ -54,8 +54,8 @@ def instance_norm(
     Notes
     -----
     The variance is the biased one. Moments are taken in float64 for every dtype, from blocks of differences: the
-    result is right for a mean that is a million times the deviation, and for float16 whose squares overflow. A channel of
-    one element, or of equal ones, gives `bias`. A NaN or an infinity makes its own channel of its own image NaN.
+    result is right for a mean that is a million times the deviation, and for float16 whose squares overflow. A channel
+    of one element, or of equal ones, gives `bias`. A NaN or an infinity makes its own channel of its own image NaN.
 
     The definition is that of ONNX's InstanceNormalization, which is MMCV's as well.
 

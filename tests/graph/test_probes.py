@@ -271,6 +271,44 @@ def test_old_opset_is_refused_with_the_version() -> None:
     assert fused == model
 
 
+def test_shapes_that_only_a_reshape_makes_alike() -> None:
+    """Predictions of (4, 3, 1, 1) and anchors of (1, 1, 3, 4) have as many elements, and a Reshape hides the rest."""
+    shapes = {"inputs": "float[4,3,W,H] d, float[U,V,3,4] b", "outputs": "float[P,Q,R,S] out"}
+    _, (finding,) = fuse_decode_bbox(decode_model(**shapes))
+    assert not finding.fused
+    assert "may differ in shape" in finding.reason or "boxes are mixed" in finding.reason
+
+
+def test_stale_shape_of_an_inner_tensor_is_not_believed() -> None:
+    """The file says that the predictions have four columns; they have eight, of which the last four are not read."""
+    lines = {
+        "rows": "all = Concat<axis=1>(d, d)\nread = Identity(all)",
+        "halves": "t = Slice(read, zero, two, one)\ns = Slice(read, two, four, one)",
+        "boxes": "",
+        "corners": "lo, hi = Split<axis=1>(b)",
+        "shape": "",
+        "joined": "out = Concat<axis=1>(low, high)",
+        "out": "",
+    }
+    numbers = {name: np.array([value]) for name, value in (("zero", 0), ("one", 1), ("two", 2), ("four", 4))}
+    model = decode_model(lines, numbers)
+    for name in ("all", "read"):
+        model.graph.value_info.append(onnx.helper.make_tensor_value_info(name, 1, ["N", 4]))
+    _, findings = fuse_decode_bbox(model)
+    assert not any(finding.box_predictions in ("all", "read") and finding.fused for finding in findings)
+
+
+def test_split_of_the_graph_is_not_taken_for_one_of_the_function() -> None:
+    """A Split of the anchors in four stays beside the node, and ONNX Runtime must not merge it with the function's."""
+    lines = {"out": LINES["out"] + "\nx1, y1, x2, y2 = Split<axis=1>(b)\nleft = Identity(x1)"}
+    model = decode_model(lines, outputs="float[N,4] out, float[N,1] left")
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert finding.fused
+    feeds = {"d": predictions((5, 4)), "b": boxes((5, 4))}
+    for left, right in zip(run(model, feeds), run(fused, feeds), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
 def test_two_layouts_of_v2_in_one_model_are_not_given_one_function() -> None:
     """A function is known by its name, and the two layouts need different bodies."""
     first = "\n".join(line for line in LINES.values() if line)

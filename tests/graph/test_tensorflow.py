@@ -182,6 +182,18 @@ def test_unknown_fields_survive() -> None:
     assert b"hello" in fused
 
 
+def test_unknown_rank_must_hold_for_rows_of_boxes() -> None:
+    """Without shapes, an Unpack into four fits four numbers alone just as well as four rows."""
+    graph = graph_def("v2_od_api_min80")
+    for node in graph.node:
+        if node.op == "Transpose":
+            node.op = "Identity"
+            del node.input[1:]
+        if "shape" in node.attr:
+            del node.attr["shape"]
+    assert not any(finding.fused for finding in find_decode_bbox(graph.SerializeToString()))
+
+
 def test_control_inputs_move_to_the_new_node() -> None:
     graph = graph_def("pos_half")
     graph.node.add(name="ready", op="NoOp")

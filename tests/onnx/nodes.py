@@ -146,7 +146,7 @@ def _grid_sample(draw: Any, operator: Operator) -> Node:
     images, channels = draw(_few), draw(_few)
     x = _floats(draw, images, channels, *sizes)
     grid = _floats(draw, images, *[draw(_few) for _ in range(axes)], axes, low=-1.5, high=1.5)
-    modes = [declared for declared in operator.attributes if declared.argument == "mode"][0]
+    (modes,) = (declared for declared in operator.attributes if declared.argument == "mode")
     words = [word for word, meaning in modes.words.items() if meaning != "cubic" or axes == 2]
     (padding,) = (declared for declared in operator.attributes if declared.argument == "padding_mode")
     arguments = {

@@ -76,8 +76,8 @@ def sample_position(
 ) -> real:
     """Position of a sample of a bin on the map; it never falls from one sample of a bin to the next, if length > 0."""
     size: real = length / typed(bins, start)
-    within: real = product(typed(sample, start) + typed(0.5, start), size) / typed(grid, start)
-    return start + product(typed(bin_index, start), size) + within
+    inner: real = product(typed(sample, start) + typed(0.5, start), size) / typed(grid, start)
+    return start + product(typed(bin_index, start), size) + inner
 
 
 @cython.cfunc
@@ -136,6 +136,17 @@ def pool_side(low: real, high: real, spatial_scale: real) -> tuple[cython.Py_ssi
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def within(position: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """A position moved to the range from 0 to length. Not by min() and max(): Numba's CUDA target cannot nest them."""
+    if position < 0:
+        return 0
+    return length if position > length else position
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def pool_range(
     start: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
@@ -143,7 +154,9 @@ def pool_range(
     bin_index: cython.Py_ssize_t,
     length: cython.Py_ssize_t,
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Elements [first, last) of a bin, as far as they are on the map. bin_index must be from 0 to bins - 1."""
+    """Elements [first, last) of a bin, as far as they are on the map; none of what is no bin."""
+    if bins < 1 or bin_index < 0 or size < 0:
+        return 0, 0
     first: cython.Py_ssize_t = start + quotient(bin_index * size, bins)
     last: cython.Py_ssize_t = start + quotient((bin_index + 1) * size + bins - 1, bins)
-    return max(min(first, length), 0), max(min(last, length), 0)
+    return within(first, length), within(last, length)

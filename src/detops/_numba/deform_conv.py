@@ -16,7 +16,7 @@ def read(plane, y, x):
 def sample_row(x, offset, mask, row, stride, padding, dilation, kernel_width, columns):
     """Columns (channels, taps, out_width) of one row of the output.
 
-    The offset is (offset_groups, taps, 2, out_height, out_width), the mask (offset_groups, taps, out_height, out_width).
+    The offset is (offset_groups, taps, 2, out_height, out_width), the mask the same without the 2.
     """
     height, width = x.shape[1], x.shape[2]
     shared = x.shape[0] // offset.shape[0]

@@ -1,4 +1,4 @@
-"""instance_norm over (images, channels, size): an instance is read once for its moments, and once more to be written."""
+"""instance_norm over (images, channels, size): each is read once for its moments, and once more to be written."""
 
 import numpy as np
 

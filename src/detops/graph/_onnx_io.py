@@ -43,7 +43,10 @@ def _bodies(proto: Any, inferred: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _inferred(model: Any) -> Any:
-    """Infer shapes on a copy without the large weights (a whole model may pass protobuf's 2 GB)."""
+    """Infer shapes on a copy without the large weights (a whole model may pass protobuf's 2 GB).
+
+    The shapes that the file states for inner tensors stay out: they may be stale.
+    """
     import onnx
 
     light = onnx.ModelProto(ir_version=max(model.ir_version, 4))
@@ -54,7 +57,6 @@ def _inferred(model: Any) -> Any:
     light.graph.node.extend(graph.node)
     light.graph.input.extend(graph.input)
     light.graph.output.extend(graph.output)
-    light.graph.value_info.extend(graph.value_info)
     inputs = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -99,13 +101,11 @@ class _Scope(_Outer):
             for node in proto.node
             if node.op_type == "Constant" and node.domain in ("", "ai.onnx") and node.output
         }
-        self.infos: dict[str, Any] = {}
-        for source in (proto, inferred):
-            if source is not None:
-                for value in (*source.input, *source.value_info, *source.output):
-                    self.infos.setdefault(value.name, value.type)
-        if inferred is not None:  # inference knows at least what the file says
-            self.infos.update({value.name: value.type for value in inferred.value_info})
+        self.infos: dict[str, Any] = {value.name: value.type for value in proto.input}
+        if inferred is not None:
+            self.infos |= {value.name: value.type for value in inferred.value_info}
+        for value in (*proto.value_info, *proto.output):  # a claim of the file, where inference knows nothing
+            self.infos.setdefault(value.name, value.type)
         self.inputs = {value.name for value in proto.input}
         self.names = self.inputs | set(self.initializers)
         self.names |= {tensor.values.name for tensor in proto.sparse_initializer}

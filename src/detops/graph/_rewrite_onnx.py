@@ -144,20 +144,19 @@ class _Body:
         value = onnx.numpy_helper.from_array(np.array(values, np.int64))
         return self.add("Constant", [], output, value=value)
 
-    def split(
-        self, tensor: str, outputs: Sequence[str], sizes: Sequence[int] | None = None, axis: int | None = None
-    ) -> list[str]:
-        """Cut a tensor along `axis` (None: the node's axis), in equal parts where no sizes are given."""
+    def split(self, tensor: str, outputs: Sequence[str], sizes: Sequence[int], axis: int | None = None) -> list[str]:
+        """Cut a tensor along `axis` (None: the node's axis).
+
+        Sizes are always given: without them, ONNX Runtime takes a Split in two and one in four for the same node.
+        """
         import onnx
 
         inputs = [tensor]
         attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
-        if sizes is not None and self.opset >= 13:
+        if self.opset >= 13:
             inputs.append(self.integers(sizes, f"{outputs[0]}_sizes"))
-        elif sizes is not None:
+        else:
             attributes["split"] = list(sizes)
-        elif self.opset >= 18:
-            attributes["num_outputs"] = len(outputs)
         node = onnx.helper.make_node("Split", inputs, list(outputs), **attributes)
         if axis is None:
             node.attribute.add(name="axis", type=onnx.AttributeProto.INT).ref_attr_name = "axis"
@@ -231,8 +230,8 @@ def _decode_bbox(body: _Body) -> None:
     import onnx
 
     body.parameters(["half", "clip"])
-    predictions = body.split(INPUTS[0], ["shift", "growth"])
-    anchors = body.split(INPUTS[1], ["first", "last"])
+    predictions = body.split(INPUTS[0], ["shift", "growth"], [2, 2])
+    anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
     low, high = _corners(body, predictions, anchors)
     body.add("Concat", [low, high], OUTPUT, {"axis": ("axis", onnx.AttributeProto.INT)})
 
@@ -266,12 +265,12 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
     body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
     scales = body.split("scales_row", [f"scale_{place}" for place in range(4)], [1] * 4, axis=0)
     means = body.split("means_row", [f"mean_{place}" for place in range(4)], [1] * 4, axis=0)
-    parts = body.split(INPUTS[0], [f"part_{place}" for place in range(4)])
+    parts = body.split(INPUTS[0], [f"part_{place}" for place in range(4)], [1] * 4)
     for place, (part, scale, mean) in enumerate(zip(parts, scales, means, strict=True)):
         body.add("Div", [part, scale], f"scaled_{place}")
         body.add("Add", [f"scaled_{place}", mean], f"shifted_{place}")
     body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
     body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
-    anchors = body.split(INPUTS[1], ["first", "last"])
+    anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
     low, high = _corners(body, ["shift", body.add("Max", ["growth", "lower"], "raised")], anchors)
     body.add("Concat", [low, high], OUTPUT, axis)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from detops.graph._finding import Refusal
 from detops.graph._ops import MAX_ELEMENTS
 from detops.graph._view import Shape
 
 MAX_TRIAL = 1 << 15  # elements of a trial with every free dimension large at once
-RANKS = (1, 2, 3, 4)  # tried where the rank is unknown
+MAX_UNEQUAL = 6
+RANKS = (2, 3, 4)  # tried where the rank is unknown; the first must be right
 
 Sizes = tuple[int, ...]
 
@@ -57,22 +59,22 @@ def list_trials(predictions: Shape | None, anchors: Shape | None, axis: int, lar
     for rank in RANKS if known is None else (len(known),):
         left = (None,) * rank if predictions is None else predictions
         right = (None,) * rank if anchors is None else anchors
-        trials += _of_rank(left, right, axis % rank, largest, known is not None)
+        trials += _of_rank(left, right, axis % rank, largest, known is not None or rank == RANKS[0])
     return sorted(trials, key=lambda trial: not trial.leading)
 
 
-def _of_rank(left: Shape, right: Shape, axis: int, largest: int, known: bool) -> Iterator[Trial]:
+def _of_rank(left: Shape, right: Shape, axis: int, largest: int, required: bool) -> Iterator[Trial]:
     width = left[axis]
     if width is not None and (width % 4 or width == 0):
         raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
     counts = (1, 2, 3) if width is None else (width // 4,)
 
-    def trial(boxes: Sequence[int], others: Sequence[int], count: int, required: bool, leading: bool) -> Trial:
+    def trial(boxes: Sequence[int], others: Sequence[int], count: int, must: bool, leading: bool) -> Trial:
         return Trial(
             predictions=(*boxes[:axis], 4 * count, *boxes[axis:]),
             anchors=(*others[:axis], 4, *others[axis:]),
             classes=count,
-            required=required,
+            required=must,
             leading=leading,
             unequal=boxes is not others,
         )
@@ -83,7 +85,7 @@ def _of_rank(left: Shape, right: Shape, axis: int, largest: int, known: bool) ->
         sizes = _fill(shape, largest, 4 * count)
         first = count == counts[0]
         for number, size in enumerate(sizes if first else sizes[-2:]):
-            yield trial(size, size, count, known and first, first and number == 0)
+            yield trial(size, size, count, required and first, first and number == 0)
     if width is None:  # a width that isn't a multiple of 4 must not run either
         size = _fill(shape, largest, 4)[1 if None in shape else 0]
         for narrow in (1, 2):
@@ -98,6 +100,28 @@ def _of_rank(left: Shape, right: Shape, axis: int, largest: int, known: bool) ->
             changed = [*size[:place], wrong, *size[place + 1 :]]
             pair = (changed, size) if mine is None else (size, changed)
             yield trial(*pair, counts[0], False, False)
+    for predictions, anchors in _same_total(left, (*right[:axis], 4, *right[axis + 1 :])):
+        yield Trial(predictions, anchors, 1, required=False, leading=False, unequal=True)
+
+
+def _same_total(left: Shape, right: Shape) -> Iterator[tuple[Sizes, Sizes]]:
+    """Yield unequal shapes of as many elements, which a Reshape to rows would let through.
+
+    Only dimensions that one input states and the other leaves open may differ.
+    """
+    mixed = [
+        place for place, pair in enumerate(zip(left, right, strict=True)) if (pair[0] is None) != (pair[1] is None)
+    ]
+    found = 0
+    for values in product((1, 2, 3, 4, 6, 8, 12), repeat=min(len(mixed), 4)):
+        guess = dict(zip(mixed, values, strict=False))
+        ours = tuple(guess.get(place, 2) if dim is None else dim for place, dim in enumerate(left))
+        theirs = tuple(guess.get(place, 2) if dim is None else dim for place, dim in enumerate(right))
+        if ours != theirs and math.prod(ours) == math.prod(theirs) <= MAX_TRIAL:
+            yield ours, theirs
+            found += 1
+            if found == MAX_UNEQUAL:
+                return
 
 
 def _joined(left: int | None, right: int | None) -> int | None:

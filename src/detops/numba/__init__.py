@@ -21,11 +21,29 @@ from detops._core.roi import (
     roi_side,
     round_away,
     sample_position,
+    within,
 )
-from detops._core.sampling import bilinear_taps, bilinear_weights, blend, floor_split
+from detops._core.sampling import (
+    bilinear_taps,
+    bilinear_weights,
+    blend,
+    confine,
+    cubic_weight,
+    deformed,
+    first_tap,
+    floor_split,
+    fold,
+    linear_taps,
+    reflect,
+    tap_index,
+    tap_weight,
+    unnormalise,
+)
 from detops._core.scatter import in_range, next_offset, reduced
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
+from detops.numba.deform_conv import deform_conv2d
+from detops.numba.grid_sample import grid_sample
 from detops.numba.instance_norm import instance_norm
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
@@ -41,19 +59,27 @@ __all__ = [
     "blend",
     "box_area",
     "box_iou",
+    "confine",
+    "cubic_weight",
     "cummax",
     "cummin",
     "decode_bbox",
     "decode_span",
+    "deform_conv2d",
+    "deformed",
     "encode_bbox",
     "encode_span",
+    "first_tap",
     "floor_split",
+    "fold",
     "grid_points",
+    "grid_sample",
     "in_range",
     "instance_norm",
     "is_finite",
     "larger",
     "largest_part",
+    "linear_taps",
     "merged_moments",
     "next_offset",
     "nms",
@@ -64,6 +90,7 @@ __all__ = [
     "pool_range",
     "pool_side",
     "reduced",
+    "reflect",
     "rescale",
     "roi_align",
     "roi_grid",
@@ -75,5 +102,9 @@ __all__ = [
     "shifted_moments",
     "takes_over_max",
     "takes_over_min",
+    "tap_index",
+    "tap_weight",
+    "unnormalise",
     "unscale",
+    "within",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import threading
 import weakref
@@ -25,6 +26,7 @@ _KERNELS = {
     "decode_bbox": ("decode_bbox",),
     "deform_conv2d": ("deform_conv2d",),
     "grid_sample": ("grid_sample",),
+    "instance_norm": ("instance_norm",),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
     "roi_pool": ("roi_pool",),
@@ -141,14 +143,13 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
 def _native() -> Any:
     """The native library with its table filled."""
     _registry.require("cython")
-    from detops.onnx import _native
-
+    native: Any = importlib.import_module("detops.onnx._native")
     rows: dict[str, list[dict[str, Any]]] = {domain: [] for domain in _ALL_DOMAINS}
     for operator in OPERATORS:
-        if operator.native and operator.family in _KERNELS:
+        if operator.native:
             rows[operator.domain].append(_row(operator))
-    _native.define(rows, os.cpu_count() or 1)
-    return _native
+    native.define(rows, os.cpu_count() or 1)
+    return native
 
 
 def _row(operator: Operator) -> dict[str, Any]:

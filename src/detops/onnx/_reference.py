@@ -72,7 +72,8 @@ def run(operator: Operator, inputs: Sequence[Any], attributes: dict[str, Any]) -
             **attribute_arguments(operator, attributes),
             **_input_arguments(operator, inputs),
         }
-        results = _FAMILIES.get(operator.family, getattr(detops, operator.family, None))(**arguments)
+        function = _FAMILIES.get(operator.family) or getattr(detops, operator.family)
+        results = function(**arguments)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{operator.title}: {error}") from error
     except IndexError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def _reference(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
 
     from detops.onnx import reference_ops
 
-    evaluator = ReferenceEvaluator(path, new_ops=reference_ops())
+    evaluator: Any = ReferenceEvaluator(path, new_ops=reference_ops())
     return lambda arrays: evaluator.run(None, arrays)
 
 
@@ -140,8 +141,11 @@ def save(output: str, results: Mapping[str, np.ndarray]) -> None:
     """Write results as .npz in one step: the file is there complete, or not at all."""
     handle, name = tempfile.mkstemp(dir=Path(output).parent, prefix=".detops-", suffix=".npz")
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **results)
+        # As numpy.savez_compressed, which takes no array of the name "file".
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for key, array in results.items():
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)

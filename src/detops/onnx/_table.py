@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 REQUIRED = object()  # the default of an attribute that a node must have
@@ -42,7 +42,7 @@ class Attribute:
     kind: Literal["int", "float", "ints", "floats", "string"]
     default: Any = REQUIRED
     spellings: tuple[str, ...] = ()
-    words: Mapping[int | str, Any] = field(default_factory=dict)
+    words: Mapping[Any, Any] = field(default_factory=dict)
     order: tuple[int, ...] = ()
 
     @property
@@ -82,7 +82,7 @@ def _optional(name: str, argument: str, dtype: str = "T") -> Input:
 
 
 def _onnx(name: str, family: str, versions: tuple[int, ...], *rest: Any, **more: Any) -> Operator:
-    return Operator("", name, family, *rest, versions=versions, **more)
+    return replace(Operator("", name, family, *rest, **more), versions=versions)
 
 
 _ROI_SIZE = (
@@ -219,7 +219,7 @@ _DEFAULT = (
         # Version 16 says bilinear and bicubic, the later ones linear and cubic.
         (Attribute("mode", "mode", "string", "linear", words=_GRID_WORDS), *_GRID_OPTIONS),
     ),
-    _onnx("InstanceNormalization", "instance_norm", (1, 6, 22), *_INSTANCE_NORM, native=False),
+    _onnx("InstanceNormalization", "instance_norm", (6, 22), *_INSTANCE_NORM, native=False),
 )
 
 
@@ -348,7 +348,7 @@ OPERATORS = (*_DEFAULT, *_MMCV, *_exported("mmcv"), *_exported("mmdeploy"), *_DE
 
 
 def find(domain: str, name: str, version: int) -> Operator | None:
-    """Return the operator that a node means in a model that imports this version of its domain; None if there is none."""
+    """Return what a node means in a model that imports this version of its domain; None if we have no such operator."""
     best = None
     for operator in OPERATORS:
         if (operator.domain, operator.name) == (domain, name) and min(operator.versions) <= version:
@@ -385,8 +385,8 @@ def supported_ops() -> list[dict[str, Any]]:
     -------
     list of dict
         For each operator ``domain``, ``operator``, ``versions`` (opset versions of the domain), ``dtypes``, ``inputs``
-        (a name in brackets is optional), ``outputs``, ``attributes`` (by name the default, None where it is required) and
-        ``native``: whether the library for ONNX Runtime holds it, or only :func:`reference_ops`.
+        (a name in brackets is optional), ``outputs``, ``attributes`` (by name the default, None where it is required)
+        and ``native``: whether the library for ONNX Runtime holds it, or only :func:`reference_ops`.
 
     Examples
     --------

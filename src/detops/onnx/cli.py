@@ -92,7 +92,9 @@ def _run_many(arguments: argparse.Namespace, files: dict[str, str], patterns: li
     for task, error in _with_progress(spread(arguments, waiting), len(waiting)):
         if error is not None:
             failed += 1
-            print(f"detops: {', '.join(task[0].values())}: {' '.join(str(error).split())}", file=sys.stderr)
+            text = " ".join(str(error).split())
+            names = ", ".join(file for file in task[0].values() if file not in text)
+            print(f"detops: {names}{': ' * bool(names)}{text}", file=sys.stderr)
     print(f"{len(waiting) - failed} done, {len(tasks) - len(waiting)} were there, {failed} failed")
     return BAD_INPUT if failed else DONE
 
@@ -127,7 +129,7 @@ def _one_by_one(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Ou
 
 
 def _spread(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Outcome]:
-    """Run tasks on Dask workers, each with its own copy of the model; a worker that dies is replaced and asked again."""
+    """Run tasks on Dask workers, each with a model of its own; the work of one that dies goes to another."""
     from detops.onnx import _run
 
     try:

@@ -19,6 +19,7 @@ FAMILIES = {
         ("stride", "padding", "dilation", "groups", "offset_groups", "im2col_step", "kernel_shape"),
     ),
     "grid_sample": (("x", "grid"), ("mode", "padding_mode", "align_corners")),
+    "instance_norm": (("x", "scale", "bias"), ("epsilon",)),
     "non_max_suppression_padded": (
         ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
         ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
@@ -46,6 +47,8 @@ cdef Steps _steps(str family) except *:
         return Steps(plan_deform_conv, compute_deform_conv)
     if family == "grid_sample":
         return Steps(plan_grid_sample, compute_grid_sample)
+    if family == "instance_norm":
+        return Steps(plan_instance_norm, compute_instance_norm)
     if family == "non_max_suppression_padded":
         return Steps(plan_nms, compute_nms)
     if family == "roi_align":
@@ -180,7 +183,7 @@ def layout():
 def described():
     """What the table now says, read back from C: the domain, name, inputs, outputs, attributes and types of each row."""
     cdef Row* row
-    cdef int i, j, k
+    cdef int i, j, k, m
     names = {code: name for name, code in TYPES.items()} | {0: "T"}
     kinds = {code: name for name, code in KINDS.items()}
     found = []
@@ -194,7 +197,8 @@ def described():
                            for k in range(row.input_count)],
                 "outputs": [names[row.outputs[k].type] for k in range(row.output_count)],
                 "attributes": [
-                    (row.attributes[k].names[0].decode(), kinds[row.attributes[k].kind], bool(row.attributes[k].required))
+                    (row.attributes[k].names[0].decode(), kinds[row.attributes[k].kind], bool(row.attributes[k].required),
+                     [row.attributes[k].names[m].decode() for m in range(1, row.attributes[k].name_count)])
                     for k in range(row.attribute_count)],
                 "dtypes": [names[row.types[k]] for k in range(row.type_count)],
             })

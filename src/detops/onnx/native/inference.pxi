@@ -73,8 +73,9 @@ cdef int infer_inputs(Call* call, Symbols* symbols) noexcept nogil:
     call.status = (<get_size_t> call.api[SHAPE_INFER_CONTEXT_GET_INPUT_COUNT])(call.context, &count)
     if call.status is not NULL:
         return -1
+    for i in range(MAX_INPUTS):
+        call.inputs[i].present = False
     for i in range(call.row.input_count):
-        call.inputs[call.row.inputs[i].slot].present = False
         if <size_t> i < count and infer_input(call, symbols, &call.row.inputs[i], i):
             return -1
     return 0

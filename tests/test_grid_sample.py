@@ -1,0 +1,193 @@
+"""grid_sample: errors, points that are not finite, ONNX's own tests, bug reports, and any arrays against the oracle."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import detops
+import detops.numba
+from detops._numba.spread import jit
+from tests import onnx_nodes
+from tests.json_cases import Subcase, subcases
+from tests.oracle import oracle
+
+BACKENDS = ("cython", "numba", "cuda")
+X = np.zeros((2, 3, 4, 5))
+GRID = np.zeros((2, 6, 7, 2))
+MODES = ("linear", "nearest", "cubic")
+BORDERS = ("zeros", "border", "reflection")
+
+
+@pytest.mark.parametrize(
+    ("x", "grid", "options", "error", "message"),
+    [
+        (X.astype(int), GRID, {}, TypeError, "x: expected dtype float16, float32 or float64, got int64"),
+        (X, GRID.astype(int), {}, TypeError, "grid: expected dtype float16, float32 or float64, got int64"),
+        (X[0], GRID, {}, ValueError, "x: expected shape (N, C, H, W) or (N, C, D, H, W), got (3, 4, 5)"),
+        (X, GRID[:1], {}, ValueError, "grid: expected shape (2, out_H, out_W, 2), got (1, 6, 7, 2)"),
+        (X, GRID[0], {}, ValueError, "grid: expected shape (2, out_H, out_W, 2), got (6, 7, 2)"),
+        (X, GRID[..., :1], {}, ValueError, "grid: expected shape (2, out_H, out_W, 2), got (2, 6, 7, 1)"),
+        (X[:, :, None], GRID, {}, ValueError, "grid: expected shape (2, out_D, out_H, out_W, 3), got (2, 6, 7, 2)"),
+        (
+            X,
+            GRID,
+            {"mode": "area"},
+            ValueError,
+            "mode: expected one of 'linear', 'nearest', 'cubic', 'bilinear', 'bicubic', got 'area'",
+        ),
+        (
+            X,
+            GRID,
+            {"padding_mode": "same"},
+            ValueError,
+            "padding_mode: expected one of 'zeros', 'border', 'reflection', got 'same'",
+        ),
+        (X, GRID, {"align_corners": "yes"}, TypeError, "align_corners: expected a bool, got 'yes'"),
+        (
+            X[:, :, None],
+            np.zeros((2, 1, 1, 1, 3)),
+            {"mode": "bicubic"},
+            ValueError,
+            "mode: expected 'linear' or 'nearest' for a 5-D x, got 'bicubic'",
+        ),
+        (
+            X[:, :, :0],
+            GRID,
+            {"padding_mode": "border"},
+            ValueError,
+            "x: expected spatial axes of at least 1 for padding_mode 'border', got (2, 3, 0, 5)",
+        ),
+    ],
+)
+def test_errors(x, grid, options, error, message):
+    with pytest.raises(error) as caught:
+        detops.grid_sample(x, grid, **options)
+    assert str(caught.value) == message
+
+
+def _options(case: Subcase) -> dict:
+    """Options of the public function from ONNX's attributes."""
+    return {**case.attributes, "align_corners": bool(case.attributes["align_corners"])}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for case in subcases("gridsample_cubic_nearest_rules", "gridsample_nonfinite_and_huge_grid")
+        # MMCV's operator reflects before it rounds; the public function does as ONNX's.
+        if case.operator == "GridSample"
+    ],
+    ids=str,
+)
+def test_bug_reports(case, backend):
+    grid, wanted = case.inputs["grid"], case.expected["Y"]
+    got = detops.grid_sample(case.inputs["X"], grid, **_options(case), backend=backend)
+    if case.attributes["padding_mode"] != "zeros":
+        # A free choice there; test_coordinates_that_are_not_finite holds ours.
+        defined = np.isfinite(grid).all(-1)[:, None] | (case.attributes["padding_mode"] == "border")
+        defined &= ~np.isnan(grid).any(-1)[:, None]
+        got, wanted = got[defined], wanted[defined]
+        assert len(got)
+    np.testing.assert_allclose(got, wanted, rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", onnx_nodes.node_cases("GridSample"), ids=lambda case: case.name)
+def test_onnx_node_cases(case, backend):
+    attributes = onnx_nodes.attributes(case)
+    attributes["align_corners"] = bool(attributes.get("align_corners", 0))
+    for inputs, (wanted,) in onnx_nodes.arrays(case):
+        got = detops.grid_sample(*inputs, **attributes, backend=backend)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@st.composite
+def calls(draw):
+    """Maps with sizes that are powers of 2 and grids of few bits: positions are exact, so that halves are halves."""
+    axes = draw(st.sampled_from((2, 2, 3)))
+    mode = draw(st.sampled_from(MODES[: 3 if axes == 2 else 2]))
+    size = st.sampled_from((1, 2, 4, 8))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    images, channels = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    x = rng.integers(-9, 10, (images, channels, *(draw(size) for _ in range(axes)))).astype(float)
+    reach = draw(st.sampled_from((1, 2, 50)))
+    grid = rng.integers(-32 * reach, 32 * reach + 1, (images, *draw(st.tuples(*[st.integers(1, 3)] * axes)), axes)) / 32
+    grid[rng.uniform(size=grid.shape) < 0.1] = draw(st.sampled_from((np.nan, 0.0, 1.0, -1.0)))
+    options = {"mode": mode, "padding_mode": draw(st.sampled_from(BORDERS)), "align_corners": draw(st.booleans())}
+    # Where corners are aligned sizes less one are no powers of 2, and only float64 has halves to round.
+    return x, grid, options, draw(st.sampled_from(("float32", "float64")))
+
+
+@given(call=calls(), backend=st.sampled_from(("cython", "numba")))
+def test_any_arrays(call, backend):
+    x, grid, options, dtype = call
+    wanted = oracle("grid_sample")(x, grid, **options)
+    got = detops.grid_sample(x.astype(dtype), grid, **options, backend=backend)
+    if options["mode"] == "nearest":
+        np.testing.assert_array_equal(got, wanted)
+    else:
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-3 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding_mode", BORDERS)
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_coordinates_that_are_not_finite(mode, padding_mode, align_corners, backend):
+    x = np.arange(1.0, 4.0).reshape(1, 1, 1, 3)
+    grid = np.zeros((1, 1, 3, 2))
+    grid[0, 0, :, 0] = np.nan, np.inf, -np.inf
+    options = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+    got = detops.grid_sample(x, grid, **options, backend=backend).ravel()
+    wanted = {"zeros": [0, 0, 0], "border": [1, 3, 1], "reflection": [1, 1, 1]}[padding_mode]
+    # Along y, where all is at hand, a cubic sums up weights.
+    np.testing.assert_allclose(got, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding_mode", BORDERS)
+def test_huge_coordinates_stay_inside(mode, padding_mode):
+    huge = [2.0**k for k in (20, 24, 31, 32, 53, 62, 63, 64, 127)]
+    for dtype in ("float32", "float64"):
+        row = np.array([*huge, *(-number for number in huge)], dtype)
+        grid = np.stack(np.meshgrid(row, row), -1)[None]
+        x = np.full((1, 1, 5, 7), 3, dtype)
+        got = detops.grid_sample(x, grid, mode=mode, padding_mode=padding_mode)
+        np.testing.assert_allclose(got, 0 if padding_mode == "zeros" else 3, rtol=1e-6)
+
+
+def test_inside_tiles_and_the_border_agree():
+    # Tiles that lie inside the map take a shorter way: the same bits as when a point outside is among them.
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(1, 2, 40, 50)).astype("f")
+    grid = rng.uniform(-0.9, 0.9, (1, 16, 64, 2)).astype("f")
+    alone = detops.grid_sample(x, grid)
+    grid[0, ::2, 0] = 5
+    mixed = detops.grid_sample(x, grid)
+    mixed[0, :, ::2, 0] = alone[0, :, ::2, 0]
+    assert mixed.tobytes() == alone.tobytes()
+
+
+@jit
+def _compiled(x, grid, mode, padding_mode, align_corners):
+    return detops.numba.grid_sample(x, grid, mode, padding_mode, align_corners)
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_inside_compiled_code(axes):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 3, *(4, 5, 6)[:axes]))
+    grid = rng.uniform(-1.5, 1.5, (2, *(3, 4, 2)[:axes], axes)).astype("f")
+    for mode, padding_mode, align_corners in ((0, 0, False), (1, 1, True), (2, 2, False)):
+        if mode == 2 and axes == 3:
+            continue
+        wanted = detops.grid_sample(
+            x, grid, mode=MODES[mode], padding_mode=BORDERS[padding_mode], align_corners=align_corners, backend="numba"
+        )
+        got = _compiled(x, grid, mode, padding_mode, align_corners)
+        np.testing.assert_array_equal(got, wanted)
+    with pytest.raises(ValueError, match="grid: does not fit x"):
+        _compiled(x, grid[:1], 0, 0, False)
