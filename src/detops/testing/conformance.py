@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 import detops
 from detops.testing.arguments import FLOATS, Arguments, arguments
@@ -61,7 +61,10 @@ def check_backend(
     """
     allowed = {**TOLERANCES, **(tolerances or {})}
 
-    @settings(max_examples=max_examples, deadline=None, suppress_health_check=list(HealthCheck))
+    # Not the phase that explains a failure: it takes long, and names lines of NumPy.
+    phases = [phase for phase in Phase if phase is not Phase.explain]
+
+    @settings(max_examples=max_examples, deadline=None, suppress_health_check=list(HealthCheck), phases=phases)
     @given(arguments(operator, dtypes, layouts=layouts))
     def conforms(call: Arguments) -> None:
         compare(function, operator, call, allowed)
