@@ -15,8 +15,8 @@ assert detops.decode_bbox(np.zeros((1, 4), np.float32), anchors).tolist() == anc
 for backend in ("numba", "cuda"):
     try:
         detops.cummax(np.ones(3), backend=backend)
+        complaint = "none"
     except ImportError as error:
-        assert f"detops[{backend}]" in str(error), error
-    else:
-        raise AssertionError(f"{backend} should be missing here")
+        complaint = str(error)
+    assert f"detops[{backend}]" in complaint, complaint
 print("the wheel works")

@@ -34,7 +34,9 @@ def test_scalar_functions_have_c_names() -> None:
     """What ``scalar.py`` says in Python, ``scalar.pxi`` says in C."""
     text = (FOLDER.parent / "_cython" / "scalar.pxi").read_text()
     names = {node.name for node in ast.parse((FOLDER / "scalar.py").read_text()).body if hasattr(node, "name")}
-    missing = {name for name in names if not re.search(rf"^ *(cdef inline )?real {name}\b", text, re.MULTILINE)}
+    missing = {
+        name for name in names if not re.search(rf"^ *(cdef inline )?(real|Py_ssize_t) {name}\b", text, re.MULTILINE)
+    }
     assert missing == set()
 
 

@@ -1,5 +1,7 @@
 """RoIAlign: one item is one element of the result."""
 
+import math
+
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
 from detops._core.scalar import typed
@@ -37,16 +39,14 @@ def align_kernel(features, rois, images, scale, ratio, aligned, mode, out):
         grid_y = roi_grid(size_y, rows, ratio)
         grid_x = roi_grid(size_x, columns, ratio)
         plane = features[images[r], c]
-        # NaN where the roi lies at no finite place, else 0, in the type of the computation.
-        result = (x - x) + (size_x - size_x) + (y - y) + (size_y - size_y)
-        if not is_finite(result):
-            grid_y = 0
-        zero = scale - scale
+        finite = is_finite(x) and is_finite(size_x) and is_finite(y) and is_finite(size_y)
+        grid_y = grid_y if finite else 0
+        result = typed(0 if finite else math.nan, scale)
         for a in range(grid_y):
             in_y, top, bottom, dy = bilinear_taps(sample_position(y, size_y, rows, i, grid_y, a), height)
             for b in range(grid_x):
                 in_x, left, right, dx = bilinear_taps(sample_position(x, size_x, columns, j, grid_x, b), width)
-                value = zero
+                value = typed(0, scale)
                 if in_y and in_x:
                     wa, wb, wc, wd = bilinear_weights(dy, dx)
                     va, vb, vc, vd = plane[top, left], plane[top, right], plane[bottom, left], plane[bottom, right]

@@ -1,6 +1,9 @@
 """RoIPool: one item is one element of the result."""
 
+import math
+
 from detops._core.roi import is_finite, larger, pool_range, pool_side
+from detops._core.scalar import typed
 from detops._cuda.device import cuda, jit, launch
 
 
@@ -19,12 +22,11 @@ def pool_kernel(features, rois, images, scale, out):
         start_y, size_y = pool_side(rois[r, box + 1], rois[r, box + 3], scale)
         top, bottom = pool_range(start_y, size_y, rows, i, height)
         left, right = pool_range(start_x, size_x, columns, j, width)
-        # 0 for an empty bin, and NaN where the roi lies at no finite place: in the type of the computation.
-        result = scale - scale
+        finite = True
         for side in range(4):
-            edge = rois[r, box + side] * scale
-            result += edge - edge
-        if is_finite(result):
+            finite = finite and is_finite(rois[r, box + side] * scale)
+        result = typed(0 if finite else math.nan, scale)
+        if finite:
             for y in range(top, bottom):
                 for x in range(left, right):
                     value = features[images[r], c, y, x]

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from detops.testing.arguments import FLOATS, array, boxes, integers
 
-Call = tuple[dict[str, np.ndarray | None], dict[str, Any]]
+Call = tuple[dict[str, Any], dict[str, Any]]
 
 COUNTS = st.integers(0, 9)
 SIDES = st.integers(1, 5)
 # No ratio of two small whole numbers, so that rounding cannot decide whether a box is dropped.
 IOUS = st.sampled_from([0.0, 0.2503, 0.4001, 0.5003, 0.7001, 1.0])
-SCORES = {"low": 0, "high": 1, "parts": 8, "odd": [np.nan, -np.inf, 0.0625]}
+SCORES: dict[str, Any] = {"low": 0, "high": 1, "parts": 8, "odd": [np.nan, -np.inf, 0.0625]}
 
 
 @st.composite
