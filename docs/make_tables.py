@@ -36,13 +36,15 @@ def operators() -> str:
 
 
 def page_of(operator: str) -> str:
-    """Return the name of the page that has an operator in a heading: a family may share one."""
-    named = re.compile(rf"^#.*\b{operator}\b", re.MULTILINE)
-    pages = sorted((ROOT / "docs" / "operators").glob("*.md"))
-    found = [page.name for page in pages if named.search(page.read_text(encoding="utf-8"))]
+    """Return the name of the page of an operator: its own, or that of its family, which names it."""
+    folder = ROOT / "docs" / "operators"
+    if (folder / f"{operator}.md").exists():
+        return f"{operator}.md"
+    named = re.compile(rf"\b{operator}\b")
+    found = [page.name for page in sorted(folder.glob("*.md")) if named.search(page.read_text(encoding="utf-8"))]
     if not found:
-        raise LookupError(f"no page in docs/operators has {operator} in a heading")
-    return f"{operator}.md" if f"{operator}.md" in found else found[0]
+        raise LookupError(f"no page in docs/operators names {operator}")
+    return found[0]
 
 
 def has_kernels(operator: str, backend: str) -> bool:

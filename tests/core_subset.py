@@ -19,8 +19,9 @@ WHOLE = ("index", "truth")
 MAX_LINES = 25
 # PEP 263: Python, and Cython for an included file, would take such a line for the name of an encoding.
 CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-# A function of _core/scalar.py, other than typed and quotient, takes and returns reals.
-SCALAR = ast.parse((FOLDER / "scalar.py").read_text())
+# What scalar.pxi declares: the types of the functions of _core/scalar.py.
+DECLARED = re.compile(r"^ *(?:cdef inline )?(real|Py_ssize_t) (\w+)(?: \"\w+\")? ?\(([^)]*)\)", re.MULTILINE)
+SCALAR_PXI = FOLDER.parent / "_cython" / "scalar.pxi"
 
 Type = str | tuple[str, ...]
 
@@ -45,12 +46,12 @@ def annotated(node: ast.expr | None) -> Type | None:
 
 def signatures(sources: dict[str, str]) -> dict[str, Signature]:
     """Signatures of all functions of these core files, and of the scalar functions."""
+    kinds = {"real": "real", "element": "element", "Py_ssize_t": "index"}
     found = {
-        node.name: Signature(["real"] * len(node.args.args), "real")
-        for node in SCALAR.body
-        if isinstance(node, ast.FunctionDef) and node.name != "typed"
+        name: Signature([kinds[argument.split()[0]] for argument in arguments.split(",")], kinds[result])
+        for result, name, arguments in DECLARED.findall(SCALAR_PXI.read_text())
+        if name != "typed"
     }
-    found["quotient"] = Signature(["index", "index"], "index")
     for source in sources.values():
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef):

@@ -1,12 +1,10 @@
 """``_core`` keeps to the subset that Python, Cython, Numba and CUDA read alike, and the checker can say no."""
 
-import ast
-import re
-
 import pytest
 
 from detops import _core
-from tests.core_subset import FOLDER, core_sources, faults, signatures
+from detops._core import scalar
+from tests.core_subset import DECLARED, FOLDER, SCALAR_PXI, core_sources, faults, signatures
 
 HEAD = "import cython\nif not cython.compiled:\n    from detops._core.scalar import exp, real, typed\n\n"
 DECORATED = "@cython.cfunc\n@cython.inline\n@cython.nogil\n@cython.exceptval(check=False)\n"
@@ -32,11 +30,8 @@ def test_every_core_file_is_listed() -> None:
 
 def test_scalar_functions_have_c_names() -> None:
     """What ``scalar.py`` says in Python, ``scalar.pxi`` says in C."""
-    text = (FOLDER.parent / "_cython" / "scalar.pxi").read_text()
-    names = {node.name for node in ast.parse((FOLDER / "scalar.py").read_text()).body if hasattr(node, "name")}
-    missing = {
-        name for name in names if not re.search(rf"^ *(cdef inline )?(real|Py_ssize_t) {name}\b", text, re.MULTILINE)
-    }
+    declared = {name for _, name, _ in DECLARED.findall(SCALAR_PXI.read_text())}
+    missing = set(_core.defined(scalar)) - declared
     assert missing == set()
 
 

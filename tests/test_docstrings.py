@@ -25,7 +25,7 @@ PUBLIC = {
 }
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PAGES = [*sorted((ROOT / "docs" / "operators").glob("*.md")), ROOT / "docs" / "fuzz_your_backend.md"]
-SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples")
+SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "References", "Examples")
 
 
 def public(name: str) -> Any:

@@ -27,7 +27,7 @@ def dtypes_of(operator: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_cython_does_what_the_oracle_says(operator: str) -> None:
-    @settings(max_examples=150)
+    @settings(max_examples=80)
     @given(arguments(operator, dtypes_of(operator)))
     def check(call: Arguments) -> None:
         with np.errstate(all="ignore"):
@@ -40,7 +40,7 @@ def test_cython_does_what_the_oracle_says(operator: str) -> None:
     check()
 
 
-@pytest.mark.parametrize(("backend", "examples"), [("numba", 60), ("cuda", 25)])
+@pytest.mark.parametrize(("backend", "examples"), [("numba", 40), ("cuda", 15)])
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_our_backends_conform(operator: str, backend: str, examples: int) -> None:
     function = partial(getattr(detops, operator), backend=backend)
@@ -77,15 +77,17 @@ WRONG = {
 def test_what_is_wrong_is_found(what: str) -> None:
     spoil, message = WRONG[what]
     with pytest.raises(AssertionError, match=message):
-        check_backend(changed(spoil), "encode_bbox", dtypes=["float32"])
+        check_backend(changed(spoil), "encode_bbox", dtypes=["float32"], layouts=False, max_examples=50)
 
 
 def test_a_wrong_index_is_found() -> None:
     """torch's cummax gives the later index of a tie; one that gives the first must not pass."""
 
     def first_of_ties(x: np.ndarray, axis: int) -> Any:
-        values, _ = detops.cummax(x, axis)
-        return values, (values[..., np.newaxis] == x[..., np.newaxis, :]).argmax(-1) if x.ndim == 1 else _
+        values, indices = detops.cummax(x, axis)
+        if x.ndim == 1 and x.size:
+            indices = (values[:, np.newaxis] == x).argmax(1)
+        return values, indices
 
     with pytest.raises(AssertionError, match="result 1 of cummax"):
         check_backend(first_of_ties, "cummax", dtypes=["float32"], layouts=False)

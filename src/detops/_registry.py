@@ -38,13 +38,13 @@ OPERATORS = {
     "decode_bbox": ("decode_bbox",),
     "deform_conv2d": ("deform_conv2d",),
     "encode_bbox": ("encode_bbox",),
+    "grid_sample": ("grid_sample",),
     "instance_norm": ("instance_norm",),
     "nms": ("nms",),
     "non_max_suppression": ("non_max_suppression", "selected_rows"),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
     "roi_pool": ("roi_pool",),
-    "grid_sample": ("grid_sample",),
     "scatter_nd": ("scatter_check", "scatter_nd"),
 }
 

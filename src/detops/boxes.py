@@ -135,6 +135,7 @@ def encode_bbox(
 
     Notes
     -----
+    The definition is the encoder of the same box coders: tensorpack's, torchvision's, Detectron2's and MMDetection's.
     NaN stays in its own coordinates. A side of no length has the logarithm -inf, an anchor's side of no length gives
     inf or NaN, and a box and an anchor of opposite orientation give NaN for tw or th.
 

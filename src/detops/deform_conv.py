@@ -47,10 +47,12 @@ def deform_conv2d(
         Shape (O,); None for zeros.
     mask : array_like of float16, float32 or float64, optional
         Shape (N, offset_groups * kernel_H * kernel_W, out_H, out_W); None for ones.
-    stride, dilation : int or (int, int), default 1
+    stride : int or (int, int), default 1
         Along y and x, at least 1.
     padding : int, (int, int) or (int, int, int, int), default 0
         Zeros around the map: everywhere, (above and below, left and right), or (top, left, bottom, right).
+    dilation : int or (int, int), default 1
+        Along y and x, at least 1.
     groups : int, default 1
         The channels and the outputs are split into so many groups, and each output sees the channels of its group.
     offset_groups : int, default 1

@@ -32,7 +32,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 class Arguments:
     """Arguments of one call of an operator.
 
-    Attributes
+    Parameters
     ----------
     arrays : dict
         The array arguments by name, C-contiguous; None for an absent one.
