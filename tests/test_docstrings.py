@@ -49,9 +49,7 @@ def test_numpydoc(name: str) -> None:
 def test_what_an_operator_says(operator: str) -> None:
     text = str(inspect.getdoc(getattr(detops, operator)))
     sections = re.findall(r"^(\w[\w ]*)\n-+$", text, re.MULTILINE)
-    assert sections == [
-        s for s in ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples") if s in sections
-    ]
+    assert sections == [section for section in SECTIONS if section in sections]
     assert {"Parameters", "Returns", "Raises", "Notes", "Examples"} <= set(sections)
     assert "NaN" in text, "what does a NaN do?"
     assert re.search(r"ONNX|MMCV|torch|CANN", text), "where does the definition come from?"
