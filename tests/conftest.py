@@ -21,3 +21,11 @@ def _warnings_of_simulated_threads() -> None:
 
     for text in ("overflow", "divide by zero", "invalid value", "underflow"):
         warnings.filterwarnings("ignore", message=f"{text} encountered in", category=RuntimeWarning)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what Numba compiles in one process, beside which another runs all else."""
+    for item in items:
+        name = item.nodeid.rpartition("::")[2]
+        if "numba" in name or "compiled_code" in name:
+            item.add_marker(pytest.mark.xdist_group("numba"))
