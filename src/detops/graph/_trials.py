@@ -60,7 +60,21 @@ def list_trials(predictions: Shape | None, anchors: Shape | None, axis: int, lar
         left = (None,) * rank if predictions is None else predictions
         right = (None,) * rank if anchors is None else anchors
         trials += _of_rank(left, right, axis % rank, largest, known is not None or rank == RANKS[0])
+    if known is not None and (predictions is None or anchors is None):
+        trials += _of_other_rank(known, anchors is None)
     return sorted(trials, key=lambda trial: not trial.leading)
+
+
+def _of_other_rank(known: Shape, anchors_open: bool) -> Iterator[Trial]:
+    """Yield shapes of another rank for the input of unknown rank: a Reshape to rows would let them through."""
+    shape = tuple(6 if dim is None else dim for dim in known)
+    others = [(1, *shape), (*shape[:-1], 1, shape[-1]), (math.prod(shape),)]
+    if math.prod(shape) % 24 == 0:
+        others.append((1, 2, math.prod(shape) // 24, 12))  # a map with three boxes to the cell
+    for other in others:
+        if len(other) != len(shape):
+            pair = (shape, other) if anchors_open else (other, shape)
+            yield Trial(*pair, 1, required=False, leading=False, unequal=True)
 
 
 def _of_rank(left: Shape, right: Shape, axis: int, largest: int, required: bool) -> Iterator[Trial]:
