@@ -2,7 +2,7 @@
 # holds the LANES factors of a term side by side for as many columns of the result: packed[term][lane].
 #
 # A tile of ROWS x LANES sums stays in vector registers while all terms pass by. Each sum runs over the terms in their
-# order, whatever the block that a row is in. docs/decisions/0020-product-of-deform-conv.md says why it is not BLAS.
+# order, whatever the block that a row is in. docs/decisions/0021-product-of-deform-conv.md says why it is not BLAS.
 cdef extern from *:
     """
     #if defined(__AVX512F__)
