@@ -199,7 +199,7 @@ def _print_table(found: Boxes, matches: Ints, num_digits: int, labels: list[str]
     console = console_module.Console()
     console.print(table)
     right = (matches >= 0).sum()
-    console.print(f"{right} of {num_digits} digits found, {len(matches) - right} wrong detections")
+    console.print(f"{right} of {num_digits} digits found; wrong detections: {len(matches) - right}")
 
 
 def draw(page: NDArray[np.uint8], found: Boxes, truth: Boxes, matches: Ints, labels: list[str]) -> Any:
