@@ -24,8 +24,10 @@ def _warnings_of_simulated_threads() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what Numba compiles in one process, beside which another runs all else."""
+    """Keep in one process what shares something slow: what Numba compiles, and the builds of two modules."""
     for item in items:
-        name = item.nodeid.rpartition("::")[2]
+        module, _, name = item.nodeid.partition("::")
         if "numba" in name or "compiled_code" in name:
             item.add_marker(pytest.mark.xdist_group("numba"))
+        elif module.endswith(("test_ptx.py", "test_core_agreement.py")):
+            item.add_marker(pytest.mark.xdist_group(module))
