@@ -20,6 +20,8 @@ from detops.graph._schema import Parameters
 from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
 from detops.graph._view import Graph, Node, Shape
 
+ELEMENTWISE = frozenset({"Identity", "Mul", "Div", "RealDiv", "Add", "AddV2", "Sub"})
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -53,8 +55,14 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget:
 
 
 def _shape_of(graph: Graph, tensor: str) -> Shape | None:
-    """Return the known shape; a Transpose that reads the tensor tells at least the rank."""
+    """Return the known shape: stated, or that of what was scaled by a number; a Transpose tells at least the rank."""
     shape = graph.info(tensor).shape
+    node = graph.producer.get(tensor)
+    if shape is None and node is not None and node.op in ELEMENTWISE:
+        constants = {name: graph.constant(name) for name in node.inputs}
+        varying = [name for name, value in constants.items() if value is None]
+        if len(varying) == 1 and all(value is None or value.ndim == 0 for value in constants.values()):
+            shape = _shape_of(graph, varying[0])
     if shape is None:
         for reader in graph.readers.get(tensor, ()):
             if reader.op == "Transpose" and len(reader.inputs) > 1:
