@@ -22,24 +22,6 @@ def _default() -> int:
 
 
 _num_threads = _default()
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def openmp_threads() -> int:
-    """How many threads an OpenMP loop may use: one in a forked child.
-
-    OpenMP's threads do not survive a fork, and GNU's runtime would wait for them for ever.
-    """
-    return 1 if _forked else _num_threads
 
 
 def get_num_threads() -> int:
@@ -63,8 +45,7 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set how many threads a CPU kernel may use, in the whole process.
 
-    Results never depend on it. In a child made by ``os.fork()`` compiled kernels stay on one thread, because OpenMP
-    does not survive a fork.
+    Results never depend on it.
 
     Parameters
     ----------
