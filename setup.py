@@ -96,7 +96,7 @@ def extensions() -> list[Extension]:
             )
             for element, isa in builds
         ]
-    for module in ("cpu", "threads"):
+    for module in ("cpu", "memory", "threads"):
         built += cythonize(Extension(f"detops._cython.{module}", [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)
     # Arguments of kernels look the same for all element types, so the library needs no particular one.
     built += cythonize(

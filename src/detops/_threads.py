@@ -2,6 +2,8 @@
 
 import os
 
+from detops import _environment
+
 # More would only exhaust the machine.
 MAX_THREADS = 4096
 
@@ -12,16 +14,7 @@ def _usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def _default() -> int:
-    text = os.environ.get("DETOPS_NUM_THREADS", "").strip()
-    if not text:
-        return _usable_cpus()
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
-        raise ValueError(f"DETOPS_NUM_THREADS: expected a whole number from 1 to {MAX_THREADS}, got {text!r}")
-    return int(text)
-
-
-_num_threads = _default()
+_num_threads = _environment.number("DETOPS_NUM_THREADS", _usable_cpus(), at_least=1, at_most=MAX_THREADS)
 
 
 def get_num_threads() -> int:
