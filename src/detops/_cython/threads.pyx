@@ -46,8 +46,9 @@ cdef extern from *:
 
 
 cdef enum:
-    # Looks at memory before a thread goes to sleep: some microseconds, less than a sleeper needs to wake.
-    LOOKS = 200
+    # Looks at memory before a thread goes to sleep, about a tenth of a millisecond: as long as a sleeper may need to
+    # wake, and longer than Python takes from one call to the next.
+    LOOKS = 2500
 
 
 cdef struct Seat:
