@@ -39,7 +39,45 @@ cdef extern from *:
     #define detops_pause() ((void) 0)
     #endif
     #endif
+
+    /* Where a worker runs. A system often wakes it on the processor of whoever wakes it, where it has to wait for its
+       caller; in a virtual machine even beside an idle processor. So it is sent away for the moment of waking. */
+    #ifdef __linux__
+    #include <sched.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    typedef struct {
+        pid_t thread;
+        cpu_set_t allowed;
+        int sent_away;
+    } detops_place;
+    static void detops_settle(detops_place* place) {
+        place->thread = (pid_t) syscall(SYS_gettid);
+        if (sched_getaffinity(0, sizeof place->allowed, &place->allowed)) CPU_ZERO(&place->allowed);
+    }
+    static void detops_send_away(detops_place* place) {
+        cpu_set_t others = place->allowed;
+        int here = sched_getcpu();
+        if (here < 0 || !CPU_ISSET(here, &others)) return;
+        CPU_CLR(here, &others);
+        place->sent_away = CPU_COUNT(&others) > 0 && !sched_setaffinity(place->thread, sizeof others, &others);
+    }
+    static void detops_roam(detops_place* place) {
+        if (place->sent_away) sched_setaffinity(0, sizeof place->allowed, &place->allowed);
+        place->sent_away = 0;
+    }
+    #else
+    typedef struct { int unused; } detops_place;
+    static void detops_settle(detops_place* place) {}
+    static void detops_send_away(detops_place* place) {}
+    static void detops_roam(detops_place* place) {}
+    #endif
     """
+    ctypedef struct Place "detops_place":
+        pass
+    void settle "detops_settle" (Place* place) noexcept nogil
+    void send_away "detops_send_away" (Place* place) noexcept nogil
+    void roam "detops_roam" (Place* place) noexcept nogil
     Py_ssize_t take "detops_take" (Py_ssize_t* at, Py_ssize_t count) noexcept nogil
     Py_ssize_t peek "detops_peek" (Py_ssize_t* at) noexcept nogil
     void pause "detops_pause" () noexcept nogil
@@ -55,6 +93,7 @@ cdef struct Seat:
     # Where a thread sleeps: the bell is a lock that is held until someone rings.
     PyThread_type_lock bell
     Seat* below
+    Place place
 
 
 cdef struct Job:
@@ -119,6 +158,11 @@ cdef Seat* new_seat() noexcept nogil:
     return seat
 
 
+cdef inline void wake(Seat* seat) noexcept nogil:
+    send_away(&seat.place)
+    PyThread_release_lock(seat.bell)
+
+
 cdef void unlock_and_wake(Job* job) noexcept nogil:
     """Wake two sleepers for a job that wants them; each of them wakes two more, so that no thread wakes a crowd."""
     cdef Seat* first = pop(&crew.idle) if job.wanted > 0 else NULL
@@ -126,9 +170,9 @@ cdef void unlock_and_wake(Job* job) noexcept nogil:
     unlock()
     # From here on the job may be gone.
     if first != NULL:
-        PyThread_release_lock(first.bell)
+        wake(first)
     if second != NULL:
-        PyThread_release_lock(second.bell)
+        wake(second)
 
 
 cdef void work(Job* job) noexcept nogil:
@@ -154,6 +198,7 @@ cdef void attend(void* own_seat) noexcept nogil:
     cdef Seat* seat = <Seat*> own_seat
     cdef Job* job
     cdef int looks
+    settle(&seat.place)
     lock()
     while True:
         job = find_job()
@@ -161,6 +206,7 @@ cdef void attend(void* own_seat) noexcept nogil:
             push(&crew.idle, seat)
             unlock()
             PyThread_acquire_lock(seat.bell, WAIT_LOCK)
+            roam(&seat.place)
             lock()
             continue
         job.wanted -= 1
