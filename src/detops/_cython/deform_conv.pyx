@@ -7,6 +7,7 @@ include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
 include "product.pxi"
+include "transpose.pxi"
 include "deform_conv.pxi"
 include "../_core/sampling.py"
 
@@ -47,18 +48,20 @@ cdef struct Step:
 cdef int pack_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one panel of weights: its terms run over the taps, and for each over the channels."""
     cdef const Step* step = <const Step*> arguments
-    cdef Py_ssize_t item, first, lane, channel, tap
+    cdef Py_ssize_t item, first, lanes, lane, channel, tap
     cdef const real* source
     cdef real* target
     for item in range(begin, end):
         first = item % step.panels * LANES
         target = step.packed + item * step.terms * LANES
         memset(target, 0, step.terms * LANES * sizeof(real))
-        for lane in range(min(<Py_ssize_t> LANES, step.outputs - first)):
-            source = step.conv.weight + (item // step.panels * step.outputs + first + lane) * step.terms
-            for channel in range(step.width):
-                for tap in range(step.taps):
-                    target[(tap * step.width + channel) * LANES + lane] = source[channel * step.taps + tap]
+        source = step.conv.weight + (item // step.panels * step.outputs + first) * step.terms
+        lanes = min(<Py_ssize_t> LANES, step.outputs - first)
+        for channel in range(step.width):
+            for tap in range(step.taps):
+                for lane in range(lanes):
+                    target[(tap * step.width + channel) * LANES + lane] = source[
+                        lane * step.terms + channel * step.taps + tap]
     return 0
 
 
@@ -66,7 +69,7 @@ cdef int copy_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     """One item is a run of pixels of one image, the zero pixel among the last."""
     cdef const Step* step = <const Step*> arguments
     cdef Py_ssize_t runs = step.pixels // PIXELS + 1, channels = step.conv.channels
-    cdef Py_ssize_t item, image, first, pixel, channel
+    cdef Py_ssize_t item, image, first
     cdef const real* source
     cdef real* target
     for item in range(begin, end):
@@ -74,9 +77,7 @@ cdef int copy_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
         first = item % runs * PIXELS
         source = step.conv.x + (step.first + image) * channels * step.pixels + first
         target = step.copies + (image * (step.pixels + 1) + first) * channels
-        for channel in range(channels):
-            for pixel in range(min(<Py_ssize_t> PIXELS, step.pixels - first)):
-                target[pixel * channels + channel] = source[channel * step.pixels + pixel]
+        transpose(source, step.pixels, target, channels, channels, min(<Py_ssize_t> PIXELS, step.pixels - first))
         if step.pixels - first < PIXELS:
             memset(target + (step.pixels - first) * channels, 0, channels * sizeof(real))
     return 0
@@ -148,18 +149,20 @@ cdef void sample_column(const Step* step, Py_ssize_t image, Py_ssize_t position,
 cdef void multiply(const Step* step, Py_ssize_t group, const real* columns, Py_ssize_t count, real* out) noexcept nogil:
     """The outputs of one group at the positions of a block."""
     cdef real[ROWS * LANES] sums
-    cdef Py_ssize_t panel, tile, first, row, lane, output
-    cdef real bias
+    cdef Py_ssize_t panel, tile, first, row, lane, output, lanes
     for panel in range(step.panels):
+        output = group * step.outputs + panel * LANES
+        lanes = min(<Py_ssize_t> LANES, step.outputs - panel * LANES)
         for tile in range((count + ROWS - 1) // ROWS):
             first = tile * ROWS
             panel_product(columns + first * step.stride, step.stride,
                           step.packed + (group * step.panels + panel) * step.terms * LANES, step.terms, sums)
-            for lane in range(min(<Py_ssize_t> LANES, step.outputs - panel * LANES)):
-                output = group * step.outputs + panel * LANES + lane
-                bias = step.conv.bias[output] if step.conv.bias else 0
-                for row in range(min(<Py_ssize_t> ROWS, count - first)):
-                    out[output * step.positions + first + row] = sums[row * LANES + lane] + bias
+            if step.conv.bias:
+                for row in range(ROWS):
+                    for lane in range(lanes):
+                        sums[row * LANES + lane] += step.conv.bias[output + lane]
+            transpose(sums, LANES, out + output * step.positions + first, step.positions,
+                      min(<Py_ssize_t> ROWS, count - first), lanes)
 
 
 cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
