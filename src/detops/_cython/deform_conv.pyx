@@ -1,11 +1,11 @@
 """Deformable convolution: columns of sampled elements, block by block, times the kernel's weights."""
 
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
+include "scratch.pxi"
 include "product.pxi"
 include "transpose.pxi"
 include "deform_conv.pxi"
@@ -171,9 +171,11 @@ cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     cdef Py_ssize_t blocks = (step.positions + step.block - 1) // step.block
     cdef Py_ssize_t item, image, first, count, row, group
     cdef Py_ssize_t size = step.conv.groups * step.block * step.stride
-    cdef real* columns = <real*> malloc(size * sizeof(real))
-    if columns == NULL:
+    cdef Scratch scratch
+    cdef real* columns
+    if borrow(&scratch, size * sizeof(real)):
         return -1
+    columns = <real*> scratch.address
     for item in range(begin, end):
         image = item // blocks
         first = item % blocks * step.block
@@ -186,7 +188,7 @@ cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
                    ((count + ROWS - 1) // ROWS * ROWS - count) * step.stride * sizeof(real))
             multiply(step, group, columns + group * step.block * step.stride, count,
                      step.conv.out + (step.first + image) * step.conv.outputs * step.positions + first)
-    free(columns)
+    give_back(&scratch)
     return 0
 
 
@@ -207,6 +209,7 @@ cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noe
     cdef const DeformConv* conv = <const DeformConv*> arguments
     cdef Py_ssize_t images, bytes, rows
     cdef int failed = -1
+    cdef Scratch scratch
     cdef Step step
     step.conv = conv
     step.first = 0
@@ -224,13 +227,11 @@ cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noe
     step.block = max(rows // ROWS, <Py_ssize_t> 1) * ROWS
     bytes = (step.pixels + 1) * conv.channels * sizeof(real)
     images = min(conv.images, conv.im2col_step if conv.im2col_step else STEP_BYTES // max(bytes, <Py_ssize_t> 1) + 1)
-    # One byte more, as NULL may stand for no bytes.
-    step.copies = <real*> malloc(images * bytes + 1)
-    step.packed = <real*> malloc(conv.groups * step.panels * step.terms * LANES * sizeof(real) + 1)
-    if step.copies and step.packed:
+    if not borrow(&scratch, images * bytes + conv.groups * step.panels * step.terms * LANES * sizeof(real)):
+        step.packed = <real*> scratch.address
+        step.copies = step.packed + conv.groups * step.panels * step.terms * LANES
         failed = run_steps(&step, images, team)
-    free(step.copies)
-    free(step.packed)
+    give_back(&scratch)
     return failed
 
 

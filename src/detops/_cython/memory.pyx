@@ -1,13 +1,19 @@
-"""Memory of large results, used again.
+"""Memory of large results and of scratch space, used again.
 
 Fresh pages of the system cost more than the work of most operators. Memory that a result has left is therefore kept
-for the next one, and offered to the system meanwhile: it takes the pages when it needs them, and not before.
+for the next, and offered to the system meanwhile: it takes the pages when it needs them, and not before.
 """
 
 
+import os
+
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdlib cimport free, malloc
 
 import numpy as np
+
+include "scratch_type.pxi"
 
 
 cdef extern from *:
@@ -17,9 +23,9 @@ cdef extern from *:
     #include <stdint.h>
     #include <sys/mman.h>
     #endif
-    #define DETOPS_HUGE_PAGE ((size_t) 1 << 21)
     #if defined(MADV_FREE) && defined(MAP_ANONYMOUS)
     #define DETOPS_KEEPS 1
+    #define DETOPS_HUGE_PAGE ((size_t) 1 << 21)
     /* Huge pages: a tenth of the faults. They want to start where one of them could. */
     static void* detops_map(size_t size) {
         char* found = (char*) mmap(NULL, size + DETOPS_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,17 +51,28 @@ cdef extern from *:
     """
     enum:
         KEEPS "DETOPS_KEEPS"
-        HUGE_PAGE "DETOPS_HUGE_PAGE"
-    void* map_pages "detops_map" (size_t size) noexcept
-    void unmap_pages "detops_unmap" (void* address, size_t size) noexcept
-    bint offer_pages "detops_offer" (void* address, size_t size) noexcept
+    void* map_pages "detops_map" (size_t size) noexcept nogil
+    void unmap_pages "detops_unmap" (void* address, size_t size) noexcept nogil
+    bint offer_pages "detops_offer" (void* address, size_t size) noexcept nogil
+
+
+cdef extern from "pythread.h" nogil:
+    # Cython's own declarations ask for the GIL, which none of these needs.
+    ctypedef void* PyThread_type_lock
+    enum:
+        WAIT_LOCK
+    PyThread_type_lock PyThread_allocate_lock()
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait)
+    void PyThread_release_lock(PyThread_type_lock lock)
 
 
 cdef enum:
     # Pieces that are kept at most.
-    PIECES = 16
+    PIECES = 32
     # What is smaller the C library keeps by itself.
-    LARGE = 1 << 22
+    LARGE = 1 << 20
+    # Pieces are multiples of it, so that one fits the next use also where sizes differ a little.
+    STEP = 1 << 16
 
 
 cdef struct Piece:
@@ -63,50 +80,100 @@ cdef struct Piece:
     size_t size
 
 
-# The pieces that nobody uses, the oldest first. The GIL guards them.
-cdef Piece[PIECES] kept
-cdef int pieces = 0
-cdef size_t kept_bytes = 0
-cdef size_t most_bytes = 0
+cdef struct Store:
+    PyThread_type_lock lock
+    # The pieces that nobody uses, the oldest first.
+    Piece[PIECES] pieces
+    int count
+    size_t bytes
+    size_t most_bytes
 
 
-cdef Piece remove(int which) noexcept:
-    global pieces, kept_bytes
-    cdef Piece piece = kept[which]
+cdef Store store
+
+
+cdef Piece remove(int which) noexcept nogil:
+    cdef Piece piece = store.pieces[which]
     cdef int i
-    pieces -= 1
-    kept_bytes -= piece.size
-    for i in range(which, pieces):
-        kept[i] = kept[i + 1]
+    store.count -= 1
+    store.bytes -= piece.size
+    for i in range(which, store.count):
+        store.pieces[i] = store.pieces[i + 1]
     return piece
 
 
-cdef Piece take(size_t size) noexcept:
-    """The smallest kept piece that is large enough, and not much larger; otherwise a new one."""
+cdef Piece find(size_t size) noexcept nogil:
+    """The smallest kept piece that is large enough, and not much larger."""
     cdef int i, best = -1
-    cdef Piece piece
-    for i in range(pieces):
-        if size <= kept[i].size <= size + size // 4 and (best < 0 or kept[i].size < kept[best].size):
+    cdef Piece none
+    for i in range(store.count):
+        if size <= store.pieces[i].size <= size + size // 4 and (
+            best < 0 or store.pieces[i].size < store.pieces[best].size
+        ):
             best = i
     if best >= 0:
         return remove(best)
-    piece.address = map_pages(size)
-    piece.size = size
+    none.address, none.size = NULL, 0
+    return none
+
+
+cdef void shrink(size_t room) noexcept nogil:
+    """Let the oldest go until there is so much room for one piece more."""
+    cdef Piece oldest
+    while store.count > 0 and (store.count == PIECES or store.bytes + room > store.most_bytes):
+        oldest = remove(0)
+        unmap_pages(oldest.address, oldest.size)
+
+
+cdef Piece take(size_t bytes) noexcept nogil:
+    cdef size_t size = (bytes + STEP - 1) // STEP * STEP
+    cdef Piece piece
+    PyThread_acquire_lock(store.lock, WAIT_LOCK)
+    piece = find(size)
+    PyThread_release_lock(store.lock)
+    if piece.address == NULL:
+        piece.address, piece.size = map_pages(size), size
     return piece
 
 
-cdef void keep(Piece piece) noexcept:
-    global pieces, kept_bytes
-    cdef Piece oldest
-    if piece.size > most_bytes or not offer_pages(piece.address, piece.size):
+cdef void keep(Piece piece) noexcept nogil:
+    PyThread_acquire_lock(store.lock, WAIT_LOCK)
+    if piece.size <= store.most_bytes and offer_pages(piece.address, piece.size):
+        shrink(piece.size)
+        store.pieces[store.count] = piece
+        store.count += 1
+        store.bytes += piece.size
+        piece.address = NULL
+    PyThread_release_lock(store.lock)
+    if piece.address != NULL:
         unmap_pages(piece.address, piece.size)
-        return
-    while pieces == PIECES or kept_bytes + piece.size > most_bytes:
-        oldest = remove(0)
-        unmap_pages(oldest.address, oldest.size)
-    kept[pieces] = piece
-    pieces += 1
-    kept_bytes += piece.size
+
+
+cdef int borrow_scratch(Scratch* scratch, size_t bytes) noexcept nogil:
+    """Scratch space of a kernel; 0, or -1 where memory ran out."""
+    cdef Piece piece
+    if KEEPS and bytes >= LARGE:
+        piece = take(bytes)
+    else:
+        # One byte more, as NULL may stand for no bytes.
+        piece.address, piece.size = malloc(bytes + 1), 0
+    scratch.address, scratch.size = piece.address, piece.size
+    return -1 if piece.address == NULL else 0
+
+
+cdef void return_scratch(Scratch* scratch) noexcept nogil:
+    cdef Piece piece
+    if scratch.size == 0:
+        free(scratch.address)
+    else:
+        piece.address, piece.size = scratch.address, scratch.size
+        keep(piece)
+    scratch.address = NULL
+    scratch.size = 0
+
+
+borrow = PyCapsule_New(<void*> borrow_scratch, NULL, NULL)
+give_back = PyCapsule_New(<void*> return_scratch, NULL, NULL)
 
 
 cdef class Memory:
@@ -117,7 +184,7 @@ cdef class Memory:
 
     def __cinit__(self, Py_ssize_t used):
         self.used = used
-        self.piece = take((used + HUGE_PAGE - 1) // HUGE_PAGE * HUGE_PAGE)
+        self.piece = take(used)
         if self.piece.address == NULL:
             raise MemoryError(f"not enough memory for a result of {used} bytes")
 
@@ -134,21 +201,31 @@ def empty(shape, dtype):
     cdef double size = dtype.itemsize
     for length in shape:
         size *= length
-    if not KEEPS or most_bytes == 0 or size < LARGE or size > <double> (1 << 62):
+    if not KEEPS or size < LARGE or size > <double> (1 << 62):
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, buffer=Memory(<Py_ssize_t> size))
 
 
 def set_most_bytes(size_t size) -> None:
     """Keep no more than this many bytes that nobody uses."""
-    global most_bytes
-    cdef Piece oldest
-    most_bytes = size
-    while kept_bytes > most_bytes:
-        oldest = remove(0)
-        unmap_pages(oldest.address, oldest.size)
+    PyThread_acquire_lock(store.lock, WAIT_LOCK)
+    store.most_bytes = size
+    shrink(0)
+    PyThread_release_lock(store.lock)
 
 
 def get_kept_bytes() -> int:
     """Return how many bytes are kept that nobody uses."""
-    return kept_bytes
+    return store.bytes
+
+
+def renew_lock() -> None:
+    """Begin with an open lock: in a forked child it may be held by a thread that is not there."""
+    store.lock = PyThread_allocate_lock()
+    if store.lock == NULL:
+        raise MemoryError("no lock for the memory of detops")
+
+
+renew_lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_lock)
