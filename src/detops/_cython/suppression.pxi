@@ -1,15 +1,7 @@
 # Greedy suppression: a box is kept unless one that was kept before overlaps it too much. Kept boxes lie side by side
 # in blocks that are compared at once. Where they become many, a grid that wraps around finds those nearby.
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define detops_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define detops_prefetch(address) ((void) (address))
-    #endif
-    """
-    void prefetch "detops_prefetch" (const void* address) noexcept nogil
+include "prefetch.pxi"
 
 cdef enum:
     LANES = 16
