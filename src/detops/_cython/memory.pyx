@@ -1,7 +1,7 @@
 """Memory of large results and of scratch space, used again.
 
 Fresh pages of the system cost more than the work of most operators. Memory that a result has left is therefore kept
-for the next, and offered to the system meanwhile: it takes the pages when it needs them, and not before.
+for the next. Most of it is offered to the system meanwhile, which takes the pages when it needs them, and not before.
 """
 
 
@@ -40,20 +40,20 @@ cdef extern from *:
         return found + head;
     }
     static void detops_unmap(void* address, size_t size) { munmap(address, size); }
-    /* Whether the system may have the pages as soon as it needs them. */
-    static int detops_offer(void* address, size_t size) { return madvise(address, size, MADV_FREE) == 0; }
+    /* The system may have the pages as soon as it needs them. */
+    static void detops_offer(void* address, size_t size) { madvise(address, size, MADV_FREE); }
     #else
     #define DETOPS_KEEPS 0
     static void* detops_map(size_t size) { return NULL; }
     static void detops_unmap(void* address, size_t size) {}
-    static int detops_offer(void* address, size_t size) { return 0; }
+    static void detops_offer(void* address, size_t size) {}
     #endif
     """
     enum:
         KEEPS "DETOPS_KEEPS"
     void* map_pages "detops_map" (size_t size) noexcept nogil
     void unmap_pages "detops_unmap" (void* address, size_t size) noexcept nogil
-    bint offer_pages "detops_offer" (void* address, size_t size) noexcept nogil
+    void offer_pages "detops_offer" (void* address, size_t size) noexcept nogil
 
 
 cdef extern from "pythread.h" nogil:
@@ -73,11 +73,14 @@ cdef enum:
     LARGE = 1 << 20
     # Pieces are multiples of it, so that one fits the next use also where sizes differ a little.
     STEP = 1 << 16
+    # So much is not offered: taking an offer back costs a tenth of what fresh pages do. The C library keeps as much.
+    WITHHELD = 1 << 26
 
 
 cdef struct Piece:
     void* address
     size_t size
+    bint offered
 
 
 cdef struct Store:
@@ -106,6 +109,7 @@ cdef Piece find(size_t size) noexcept nogil:
     """The smallest kept piece that is large enough, and not much larger."""
     cdef int i, best = -1
     cdef Piece none
+    none.address, none.size, none.offered = NULL, 0, False
     for i in range(store.count):
         if size <= store.pieces[i].size <= size + size // 4 and (
             best < 0 or store.pieces[i].size < store.pieces[best].size
@@ -113,7 +117,6 @@ cdef Piece find(size_t size) noexcept nogil:
             best = i
     if best >= 0:
         return remove(best)
-    none.address, none.size = NULL, 0
     return none
 
 
@@ -136,14 +139,27 @@ cdef Piece take(size_t bytes) noexcept nogil:
     return piece
 
 
+cdef void offer_oldest() noexcept nogil:
+    """Offer all but the newest pieces."""
+    cdef size_t withheld = 0
+    cdef int i
+    for i in range(store.count - 1, -1, -1):
+        withheld += store.pieces[i].size
+        if withheld > WITHHELD and not store.pieces[i].offered:
+            offer_pages(store.pieces[i].address, store.pieces[i].size)
+            store.pieces[i].offered = True
+
+
 cdef void keep(Piece piece) noexcept nogil:
     PyThread_acquire_lock(store.lock, WAIT_LOCK)
-    if piece.size <= store.most_bytes and offer_pages(piece.address, piece.size):
+    if piece.size <= store.most_bytes:
+        piece.offered = False
         shrink(piece.size)
         store.pieces[store.count] = piece
         store.count += 1
         store.bytes += piece.size
         piece.address = NULL
+        offer_oldest()
     PyThread_release_lock(store.lock)
     if piece.address != NULL:
         unmap_pages(piece.address, piece.size)
