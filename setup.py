@@ -89,10 +89,7 @@ def extensions() -> list[Extension]:
                 f"detops._cython.{element}_{isa}.{module}",
                 translated.sources,
                 define_macros=[("DETOPS_ELEMENT", ELEMENTS[element]), (f"DETOPS_IS_{element.upper()}", "1")],
-                extra_compile_args=STRICT
-                + (CONTRACT if module in CONTRACTED else [])
-                + WARNINGS
-                + VECTOR.get(isa, []),
+                extra_compile_args=STRICT + (CONTRACT if module in CONTRACTED else []) + WARNINGS + VECTOR.get(isa, []),
             )
             for element, isa in builds
         ]
