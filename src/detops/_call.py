@@ -60,6 +60,9 @@ class Host:
         return _memory.empty(shape, dtype)
 
     def copy(self, source: np.ndarray, target: np.ndarray) -> None:
+        if source.dtype == target.dtype:
+            target[...] = source
+            return
         # A float16 result that is out of range is inf; that is rounding, not an error.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             target[...] = source

@@ -21,6 +21,8 @@ cdef enum:
     # Pixels that are copied together.
     PIXELS = 32
     LINE = 64
+    # Multiplications that are worth another thread.
+    GRAIN = 1 << 20
 
 
 cdef struct Step:
@@ -195,12 +197,14 @@ cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
 cdef int run_steps(Step* step, Py_ssize_t images, const Team* team) noexcept nogil:
     """Step by step: copy some images, and convolve the copies."""
     cdef Py_ssize_t blocks = (step.positions + step.block - 1) // step.block
-    cdef int failed = team.spread(team, pack_loop, step, step.conv.groups * step.panels, 1)
+    cdef Py_ssize_t grain = 1 + GRAIN // max(step.block * step.terms * step.conv.outputs, <Py_ssize_t> 1)
+    cdef int failed = team.spread(team, pack_loop, step, step.conv.groups * step.panels,
+                                  1 + GRAIN // 64 // max(step.terms * LANES, <Py_ssize_t> 1))
     while not failed and step.first < step.conv.images:
         step.count = min(images, step.conv.images - step.first)
         failed = team.spread(team, copy_loop, step, step.count * (step.pixels // PIXELS + 1), 4)
         if not failed:
-            failed = team.spread(team, convolve_loop, step, step.count * blocks, 1)
+            failed = team.spread(team, convolve_loop, step, step.count * blocks, grain)
         step.first += step.count
     return failed
 
