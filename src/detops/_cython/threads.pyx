@@ -51,14 +51,12 @@ cdef extern from *:
         cpu_set_t allowed;
         int sent_away;
     } detops_place;
-    static void detops_settle(detops_place* place) {
-        place->thread = (pid_t) syscall(SYS_gettid);
-        if (sched_getaffinity(0, sizeof place->allowed, &place->allowed)) CPU_ZERO(&place->allowed);
-    }
+    static void detops_settle(detops_place* place) { place->thread = (pid_t) syscall(SYS_gettid); }
     static void detops_send_away(detops_place* place) {
-        cpu_set_t others = place->allowed;
+        cpu_set_t others;
         int here = sched_getcpu();
-        if (here < 0 || !CPU_ISSET(here, &others)) return;
+        if (here < 0 || sched_getaffinity(place->thread, sizeof place->allowed, &place->allowed)) return;
+        others = place->allowed;
         CPU_CLR(here, &others);
         place->sent_away = CPU_COUNT(&others) > 0 && !sched_setaffinity(place->thread, sizeof others, &others);
     }
