@@ -20,7 +20,6 @@ def _allocator() -> Callable[[Sequence[int], np.dtype], np.ndarray]:
         from detops._cython import memory
     except ImportError:
         return np.empty
-    memory.set_most_bytes(keep_mib * MIB)
     return memory.empty
 
 

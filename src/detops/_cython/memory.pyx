@@ -13,6 +13,8 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
+from detops._memory import MIB, keep_mib
+
 include "scratch_type.pxi"
 include "pythread.pxi"
 include "pages.pxi"
@@ -195,5 +197,6 @@ def renew_lock() -> None:
 
 
 renew_lock()
+set_most_bytes(keep_mib * MIB)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=renew_lock)
