@@ -1,0 +1,107 @@
+"""Shape inference: ONNX's own, told what the operators of detops give, which it doesn't know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from detops.onnx._table import Operator, find
+
+SMALL_TENSOR = 4096  # bytes; larger initializers are left out
+
+Lookup = Callable[[Any], Operator | None]
+
+
+def inferred(model: Any) -> Any:
+    """Return the main graph with the shapes that follow from its inputs; None for a model that breaks inference.
+
+    The shapes that the file states for inner tensors stay out: they may be stale.
+    """
+    import onnx
+
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    functions = {(function.domain, function.name) for function in model.functions}
+
+    def lookup(node: Any) -> Operator | None:
+        if not node.domain or (node.domain, node.op_type) in functions:
+            return None  # inference knows it
+        return find(node.domain, node.op_type, versions.get(node.domain, 1))
+
+    light = _without_weights(model)
+    try:
+        while True:  # what is told of one operator may lead to the next one
+            light = onnx.shape_inference.infer_shapes(light, data_prop=True)
+            if not _tell_results(light.graph, {}, lookup):
+                return light.graph
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        return None  # the model may still be searched; unknown shapes make the proof harder
+
+
+def bodies(node: Any) -> Iterator[Any]:
+    """Yield the graphs that a node holds, such as the branches of an If."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _without_weights(model: Any) -> Any:
+    """Return a copy without the large weights and the stated shapes (a whole model may pass protobuf's 2 GB)."""
+    import onnx
+
+    light = onnx.ModelProto(ir_version=max(model.ir_version, 4))
+    light.opset_import.extend(model.opset_import)
+    light.functions.extend(model.functions)
+    graph = model.graph
+    light.graph.name = graph.name
+    light.graph.node.extend(graph.node)
+    light.graph.input.extend(graph.input)
+    light.graph.output.extend(graph.output)
+    inputs = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            value = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            light.graph.input.append(value)
+    return light
+
+
+def _tell_results(graph: Any, outer: Mapping[str, Any], lookup: Lookup) -> bool:
+    """Enter type and rank of what the operators of detops make, as far as they are known; tell whether any is new."""
+    import onnx
+
+    types = {**outer, **{value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}}
+    news = False
+    for node in graph.node:
+        operator = lookup(node)
+        if operator is not None and node.input:
+            for name, (_, kind) in zip(node.output, operator.outputs, strict=False):
+                made = None if not name or name in types else _result(operator, kind, types.get(node.input[0]))
+                if made is not None:
+                    types[name] = made
+                    graph.value_info.append(onnx.helper.make_value_info(name, made))
+                    news = True
+        for body in bodies(node):
+            news |= _tell_results(body, types, lookup)
+    return news
+
+
+def _result(operator: Operator, kind: str, first: Any) -> Any:
+    """Return the type of a result; `first` is that of the node's first input. None where too little is known."""
+    import onnx
+
+    known = first is not None and first.HasField("tensor_type")
+    rank = operator.rank
+    if rank is None and known and first.tensor_type.HasField("shape"):
+        rank = len(first.tensor_type.shape.dim)
+    element = onnx.TensorProto.UNDEFINED
+    if kind != "T":
+        element = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    elif known:
+        element = first.tensor_type.elem_type
+    if rank is None or element == onnx.TensorProto.UNDEFINED:
+        return None
+    return onnx.helper.make_tensor_type_proto(element, [None] * rank)

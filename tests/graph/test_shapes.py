@@ -1,0 +1,44 @@
+"""What is known of the shapes in an ONNX model: what follows from its inputs, and nothing that could be otherwise."""
+
+import onnx
+
+from detops.graph._onnx_io import read_graphs
+
+BODY = """() => (float[A,B,C,D] {out}) {{
+    {out}_all = mmcv.MMCVInstanceNormalization(y, s, s)
+    {out} = Relu({out}_all)
+}}"""
+BRANCHES = f"then_branch = yes_body {BODY.format(out='then')}, else_branch = no_body {BODY.format(out='otherwise')}"
+MODEL = f"""<ir_version: 8, opset_import: ["": 17, "mmcv": 1, "other": 1]>
+main (float[N,3,H,W] x, float[3] s, float[K,5] rois, bool yes) => (float picked) {{
+    y = mmcv.MMCVInstanceNormalization(x, s, s)
+    largest, places = mmcv.cummax<dim=1>(y)
+    bins = mmcv.MMCVRoiAlign<output_height=7, output_width=7>(largest, rois)
+    flat = Flatten(bins)
+    foreign = other.MMCVRoiAlign(largest, rois)
+    behind = Relu(foreign)
+    picked = If<{BRANCHES}>(yes)
+}}"""
+
+
+def test_operators_of_detops_pass_ranks_on() -> None:
+    main, *bodies = read_graphs(onnx.parser.parse_model(MODEL), None)
+    shapes = {name: main.info(name).shape for name in ("y", "largest", "places", "bins", "behind")}
+    four = (None,) * 4
+    assert shapes == {"y": four, "largest": four, "places": four, "bins": four, "behind": None}
+    assert main.info("flat").shape == (None, None)
+    assert str(main.info("places").dtype) == "int64"
+    assert [body.info(f"{name}_all").shape for body, name in zip(bodies, ("otherwise", "then"), strict=True)] == [
+        four,
+        four,
+    ]
+
+
+def test_a_function_of_the_model_says_what_its_nodes_give() -> None:
+    """A model may define an operator of detops otherwise, and then its definition is what counts."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "mmcv": 1]>
+        main (float[N,3,H,W] x, float[K,5] rois) => (float out) { bins = mmcv.MMCVRoiAlign(x, rois) out = Relu(bins) }
+        <domain: "mmcv", opset_import: ["": 17]>
+        MMCVRoiAlign (x, rois) => (bins) { bins = Flatten(x) }""")
+    (graph,) = read_graphs(model, None)
+    assert len(graph.info("bins").shape or ()) == 2
