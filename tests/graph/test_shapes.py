@@ -42,3 +42,25 @@ def test_a_function_of_the_model_says_what_its_nodes_give() -> None:
         MMCVRoiAlign (x, rois) => (bins) { bins = Flatten(x) }""")
     (graph,) = read_graphs(model, None)
     assert len(graph.info("bins").shape or ()) == 2
+
+
+def test_claims_of_the_file_count_where_it_is_the_only_source() -> None:
+    """`rows` has the rank of its form, which an input decides; `found` comes from an operator that only the file knows.
+
+    The file says (N, 4) of all, also of the graph's outputs.
+    """
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "other": 1]>
+        main (float[N] x, int64[R] form, bool yes) => (float[N,4] out) {
+            rows = Reshape(x, form)
+            found = other.Find(x)
+            behind = Relu(found)
+            out = If<then_branch = a () => (float[N,4] one) { one = Relu(rows) },
+                     else_branch = b () => (float[N,4] two) { two = Identity(rows) }>(yes)
+            last = Relu(out)
+        }""")
+    for name in ("rows", "found"):
+        model.graph.value_info.append(onnx.helper.make_tensor_value_info(name, 1, ["N", 4]))
+    main, *bodies = read_graphs(model, None)
+    shapes = {name: main.info(name).shape for name in ("rows", "found", "behind", "out", "last")}
+    assert shapes == {"rows": None, "found": (None, 4), "behind": (None, 4), "out": None, "last": None}
+    assert [body.info(name).shape for body, name in zip(bodies, ("two", "one"), strict=True)] == [None, None]

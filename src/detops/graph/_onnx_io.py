@@ -69,8 +69,6 @@ class _Scope(_Outer):
         self.infos: dict[str, Any] = {value.name: value.type for value in proto.input}
         if typed is not None:
             self.infos |= {value.name: value.type for value in typed.value_info}
-        for value in (*proto.value_info, *proto.output):  # a claim of the file, where inference knows nothing
-            self.infos.setdefault(value.name, value.type)
         self.inputs = {value.name for value in proto.input}
         self.names = self.inputs | set(self.initializers)
         self.names |= {tensor.values.name for tensor in proto.sparse_initializer}

@@ -1,4 +1,8 @@
-"""Shape inference: ONNX's own, told what the operators of detops give, which it doesn't know."""
+"""Shape inference: ONNX's own, told what the operators of detops give, which it doesn't know.
+
+What the file states of inner tensors and outputs is not asked: it may be stale, or hold at one size only. The results
+of operators that nobody knows are the exception: of those, the file is the only source.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +19,20 @@ Lookup = Callable[[Any], Operator | None]
 
 
 def inferred(model: Any) -> Any:
-    """Return the main graph with the shapes that follow from its inputs; None for a model that breaks inference.
-
-    The shapes that the file states for inner tensors stay out: they may be stale.
-    """
+    """Return the main graph with the shapes that follow from its inputs; None for a model that breaks inference."""
     import onnx
 
     versions = {entry.domain: entry.version for entry in model.opset_import}
     functions = {(function.domain, function.name) for function in model.functions}
 
     def lookup(node: Any) -> Operator | None:
-        if not node.domain or (node.domain, node.op_type) in functions:
-            return None  # inference knows it
-        return find(node.domain, node.op_type, versions.get(node.domain, 1))
+        return None if known(node) else find(node.domain, node.op_type, versions.get(node.domain, 1))
+
+    def known(node: Any) -> bool:
+        return node.domain in ("", "ai.onnx") or (node.domain, node.op_type) in functions
 
     light = _without_weights(model)
+    _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
     try:
         while True:  # what is told of one operator may lead to the next one
             light = onnx.shape_inference.infer_shapes(light, data_prop=True)
@@ -48,7 +51,7 @@ def bodies(node: Any) -> Iterator[Any]:
 
 
 def _without_weights(model: Any) -> Any:
-    """Return a copy without the large weights and the stated shapes (a whole model may pass protobuf's 2 GB)."""
+    """Return a copy without the large weights (a whole model may pass protobuf's 2 GB)."""
     import onnx
 
     light = onnx.ModelProto(ir_version=max(model.ir_version, 4))
@@ -59,6 +62,7 @@ def _without_weights(model: Any) -> Any:
     light.graph.node.extend(graph.node)
     light.graph.input.extend(graph.input)
     light.graph.output.extend(graph.output)
+    light.graph.value_info.extend(graph.value_info)
     inputs = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -69,11 +73,27 @@ def _without_weights(model: Any) -> Any:
     return light
 
 
+def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
+    """Drop what the file states of inner tensors and outputs that a defined operator makes."""
+    import onnx
+
+    claims = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.HasField("type")}
+    foreign = {name for node in graph.node if not defined(node) for name in node.output}
+    kept = [onnx.helper.make_value_info(name, claims[name]) for name in claims if name in foreign]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in graph.output:
+        value.ClearField("type")
+    for node in graph.node:
+        for body in bodies(node):
+            _forget_claims(body, defined)
+
+
 def _tell_results(graph: Any, outer: Mapping[str, Any], lookup: Lookup) -> bool:
     """Enter type and rank of what the operators of detops make, as far as they are known; tell whether any is new."""
     import onnx
 
-    types = {**outer, **{value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}}
+    types = {**outer, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
     news = False
     for node in graph.node:
         operator = lookup(node)
