@@ -72,7 +72,7 @@ def test_retinanet_has_five_decodes() -> None:
     findings = find_decode_bbox(EXPORTS / "retinanet.ts.noweights.onnx")
     assert [finding.fused for finding in findings] == [True] * 5
     assert {(finding.operator, finding.decode_clip, finding.classes) for finding in findings} == {
-        ("DecodeBboxV2", CLIP, None)
+        ("DecodeBbox", CLIP, 1)
     }
     assert len({finding.decoded_boxes for finding in findings}) == 5
 
@@ -81,7 +81,7 @@ def test_fused_retinanet_is_valid_and_runs_the_same() -> None:
     model = _retinanet()
     fused, findings = fuse_decode_bbox(model)
     check_valid(fused)
-    assert operators(fused).count("DecodeBboxV2") == len(findings) == 5
+    assert operators(fused).count("DecodeBbox") == len(findings) == 5
     assert operators(fused).count("Exp") == 0
     image = np.random.default_rng(0).random((3, 64, 64), dtype=np.float32)
     before, after = run(model, {"image.1": image}), run(fused, {"image.1": image})

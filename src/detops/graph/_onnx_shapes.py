@@ -6,7 +6,7 @@ of operators that nobody knows are the exception: of those, the file is the only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ def inferred(model: Any) -> Any:
     try:
         while True:  # what is told of one operator may lead to the next one
             light = onnx.shape_inference.infer_shapes(light, data_prop=True)
-            if not _tell_results(light.graph, {}, lookup):
+            if not _tell(light.graph, {}, {}, lookup):
                 return light.graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         return None  # the model may still be searched; unknown shapes make the proof harder
@@ -89,23 +89,51 @@ def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
             _forget_claims(body, defined)
 
 
-def _tell_results(graph: Any, outer: Mapping[str, Any], lookup: Lookup) -> bool:
-    """Enter type and rank of what the operators of detops make, as far as they are known; tell whether any is new."""
+def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup) -> bool:
+    """Enter what inference doesn't know, given what surrounds the graph; tell whether there is any news."""
     import onnx
 
-    types = {**outer, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
+    inputs = {value.name for value in graph.input}
+    constants = {
+        **constants,
+        **{tensor.name: tensor for tensor in graph.initializer if tensor.name not in inputs},
+        **{
+            node.output[0]: attribute.t
+            for node in graph.node
+            for attribute in node.attribute
+            if attribute.HasField("t")
+        },
+    }
+    types = {**types, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
     news = False
     for node in graph.node:
+        first = types.get(node.input[0]) if node.input else None
         operator = lookup(node)
-        if operator is not None and node.input:
-            for name, (_, kind) in zip(node.output, operator.outputs, strict=False):
-                made = None if not name or name in types else _result(operator, kind, types.get(node.input[0]))
-                if made is not None:
-                    types[name] = made
-                    graph.value_info.append(onnx.helper.make_value_info(name, made))
-                    news = True
+        for name, (_, kind) in zip(node.output, operator.outputs if operator else (), strict=False):
+            made = None if not name or name in types or operator is None else _result(operator, kind, first)
+            if made is not None:
+                types[name] = made
+                graph.value_info.append(onnx.helper.make_value_info(name, made))
+                news = True
+        if node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
+            axes = onnx.numpy_helper.to_array(constants[node.input[3]])
+            news |= _tell_uncut(first, types.get(node.output[0]), axes.ravel().tolist())
         for body in bodies(node):
-            news |= _tell_results(body, types, lookup)
+            news |= _tell(body, types, constants, lookup)
+    return news
+
+
+def _tell_uncut(source: Any, result: Any, axes: Sequence[int]) -> bool:
+    """Enter the sizes of a Slice's result on the axes that it doesn't cut: with computed bounds, inference has none."""
+    if source is None or result is None:
+        return False
+    before, after = (each.tensor_type.shape.dim for each in (source, result))
+    news = False
+    for place in range(len(before)):
+        kept = len(after) == len(before) and place not in axes and place - len(before) not in axes
+        if kept and before[place].HasField("dim_value") and not after[place].HasField("dim_value"):
+            after[place].dim_value = before[place].dim_value
+            news = True
     return news
 
 

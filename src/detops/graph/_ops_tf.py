@@ -25,7 +25,7 @@ from detops.graph._ops import (
     take,
     truncated_division,
 )
-from detops.graph._tf_io import tensor_value
+from detops.graph._tf_tensors import tensor_value
 from detops.graph._view import Node
 
 TENSORFLOW: Table = {}

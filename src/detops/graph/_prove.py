@@ -20,8 +20,6 @@ from detops.graph._schema import Parameters
 from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
 from detops.graph._view import Graph, Node, Shape
 
-ELEMENTWISE = frozenset({"Identity", "Mul", "Div", "RealDiv", "Add", "AddV2", "Sub"})
-
 
 @dataclass(frozen=True)
 class Proof:
@@ -42,33 +40,29 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget:
     dtype = graph.info(box_predictions).dtype
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
-    shapes = _shape_of(graph, box_predictions), _shape_of(graph, anchors)
+    shapes = graph.info(box_predictions).shape, graph.info(anchors).shape
     largest = largest_integer(graph, nodes)
     failures: list[Refusal] = []
     for axis in possible_axes(*shapes):
         try:
             trials = list_trials(*shapes, axis, largest)
-            return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials, budget)
+            proof = _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials, budget)
+            _check_known((box_predictions, anchors), shapes, axis)
         except Refusal as refusal:
             failures.append(refusal)
+        else:
+            return proof
     raise max(failures, key=lambda refusal: refusal.depth)
 
 
-def _shape_of(graph: Graph, tensor: str) -> Shape | None:
-    """Return the known shape: stated, or that of what was scaled by a number; a Transpose tells at least the rank."""
-    shape = graph.info(tensor).shape
-    node = graph.producer.get(tensor)
-    if shape is None and node is not None and node.op in ELEMENTWISE:
-        constants = {name: graph.constant(name) for name in node.inputs}
-        varying = [name for name, value in constants.items() if value is None]
-        if len(varying) == 1 and all(value is None or value.ndim == 0 for value in constants.values()):
-            shape = _shape_of(graph, varying[0])
-    if shape is None:
-        for reader in graph.readers.get(tensor, ()):
-            if reader.op == "Transpose" and len(reader.inputs) > 1:
-                perm = graph.constant(reader.inputs[1])
-                return None if perm is None else (None,) * perm.size
-    return shape
+def _check_known(names: tuple[str, str], shapes: tuple[Shape | None, Shape | None], axis: int) -> None:
+    """Refuse a decode of what may be no boxes: no number of trials makes up for a rank or a width that is open."""
+    for name, shape in zip(names, shapes, strict=True):
+        if shape is None:
+            raise Refusal(f"it is a decode if {name} has the right rank, which the model leaves open", depth=6)
+    anchors, (_, shape) = names[1], shapes
+    if shape is not None and shape[axis] is None:
+        raise Refusal(f"it is a decode if {anchors} has 4 columns, which the model leaves open", depth=6)
 
 
 def _prove_on(
@@ -84,8 +78,6 @@ def _prove_on(
     classes: set[int] = set()
     shapes: list[tuple[Sizes, Sizes]] = []
     for trial in trials:
-        if found is None and not trial.leading:
-            break  # the subgraph runs at no rank
         try:
             found, dtype = _run(graph, nodes, names, axis, trial, found, budget)
         except CannotRunError:
@@ -103,7 +95,7 @@ def _prove_on(
         classes.add(trial.classes)
         shapes.append((trial.predictions, trial.anchors))
     if found is None or dtype is None:
-        raise Refusal("the subgraph runs at none of the sizes tried")
+        raise Refusal(f"the type of {names[0]} isn't known", depth=1)
     count = classes.pop() if len(classes) == 1 else None
     box_predictions, anchors, target = names
     values = parameters(found, dtype, axis, count)
@@ -127,8 +119,6 @@ def _run(
     result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
-    if trial.unequal and not result.ids.size:
-        raise CannotRunError("nothing comes out")
     if trial.unequal:
         raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
     if result.shape != trial.predictions:

@@ -13,14 +13,14 @@ from detops.graph._view import Shape
 
 MAX_TRIAL = 1 << 15  # elements of a trial with every free dimension large at once
 MAX_UNEQUAL = 6
-RANKS = (2, 3, 4)  # tried where the rank is unknown; the first must be right
+GUESS = 2  # the rank of two inputs of unknown rank, to find a better reason for a refusal than that
 
 Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One size to run at; the first of every rank is `leading`.
+    """One size to run at.
 
     Where `required` is off, a subgraph that cannot run there is fine too; where the inputs are `unequal`, it must
     not run.
@@ -30,7 +30,6 @@ class Trial:
     anchors: Sizes
     classes: int
     required: bool
-    leading: bool
     unequal: bool = False
 
 
@@ -53,43 +52,26 @@ def possible_axes(predictions: Shape | None, anchors: Shape | None) -> list[int]
 
 
 def list_trials(predictions: Shape | None, anchors: Shape | None, axis: int, largest: int) -> list[Trial]:
-    """List the sizes to prove at, the leading ones first; `largest` is the largest integer in the subgraph."""
+    """List the sizes to prove at; `largest` is the largest integer in the subgraph."""
     known = predictions if predictions is not None else anchors
-    trials: list[Trial] = []
-    for rank in RANKS if known is None else (len(known),):
-        left = (None,) * rank if predictions is None else predictions
-        right = (None,) * rank if anchors is None else anchors
-        trials += _of_rank(left, right, axis % rank, largest, known is not None or rank == RANKS[0])
-    if known is not None and (predictions is None or anchors is None):
-        trials += _of_other_rank(known, anchors is None)
-    return sorted(trials, key=lambda trial: not trial.leading)
+    rank = GUESS if known is None else len(known)
+    left = (None,) * rank if predictions is None else predictions
+    right = (None,) * rank if anchors is None else anchors
+    return list(_of_rank(left, right, axis % rank, largest))
 
 
-def _of_other_rank(known: Shape, anchors_open: bool) -> Iterator[Trial]:
-    """Yield shapes of another rank for the input of unknown rank: a Reshape to rows would let them through."""
-    shape = tuple(6 if dim is None else dim for dim in known)
-    others = [(1, *shape), (*shape[:-1], 1, shape[-1]), (math.prod(shape),)]
-    if math.prod(shape) % 24 == 0:
-        others.append((1, 2, math.prod(shape) // 24, 12))  # a map with three boxes to the cell
-    for other in others:
-        if len(other) != len(shape):
-            pair = (shape, other) if anchors_open else (other, shape)
-            yield Trial(*pair, 1, required=False, leading=False, unequal=True)
-
-
-def _of_rank(left: Shape, right: Shape, axis: int, largest: int, required: bool) -> Iterator[Trial]:
+def _of_rank(left: Shape, right: Shape, axis: int, largest: int) -> Iterator[Trial]:
     width = left[axis]
     if width is not None and (width % 4 or width == 0):
         raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
     counts = (1, 2, 3) if width is None else (width // 4,)
 
-    def trial(boxes: Sequence[int], others: Sequence[int], count: int, must: bool, leading: bool) -> Trial:
+    def trial(boxes: Sequence[int], others: Sequence[int], count: int, required: bool) -> Trial:
         return Trial(
             predictions=(*boxes[:axis], 4 * count, *boxes[axis:]),
             anchors=(*others[:axis], 4, *others[axis:]),
             classes=count,
-            required=must,
-            leading=leading,
+            required=required,
             unequal=boxes is not others,
         )
 
@@ -98,12 +80,12 @@ def _of_rank(left: Shape, right: Shape, axis: int, largest: int, required: bool)
     for count in counts:
         sizes = _fill(shape, largest, 4 * count)
         first = count == counts[0]
-        for number, size in enumerate(sizes if first else sizes[-2:]):
-            yield trial(size, size, count, required and first, first and number == 0)
+        for size in sizes if first else sizes[-2:]:
+            yield trial(size, size, count, first)
     if width is None:  # a width that isn't a multiple of 4 must not run either
         size = _fill(shape, largest, 4)[1 if None in shape else 0]
         for narrow in (1, 2):
-            cut = trial(size, size, 1, False, False)
+            cut = trial(size, size, 1, False)
             yield replace(cut, predictions=(*size[:axis], narrow, *size[axis:]), unequal=True)
     # what is static in one input and open in the other must not run at other sizes: it would be broadcast
     size = sizes[min(1, len(sizes) - 1)]
@@ -113,9 +95,9 @@ def _of_rank(left: Shape, right: Shape, axis: int, largest: int, required: bool)
         for wrong in (size[place] + 1, 2 * size[place]):
             changed = [*size[:place], wrong, *size[place + 1 :]]
             pair = (changed, size) if mine is None else (size, changed)
-            yield trial(*pair, counts[0], False, False)
+            yield trial(*pair, counts[0], False)
     for predictions, anchors in _same_total(left, (*right[:axis], 4, *right[axis + 1 :])):
-        yield Trial(predictions, anchors, 1, required=False, leading=False, unequal=True)
+        yield Trial(predictions, anchors, 1, required=False, unequal=True)
 
 
 def _same_total(left: Shape, right: Shape) -> Iterator[tuple[Sizes, Sizes]]:
