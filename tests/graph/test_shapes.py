@@ -1,6 +1,7 @@
 """What is known of the shapes in an ONNX model: what follows from its inputs, and nothing that could be otherwise."""
 
 import onnx
+import pytest
 
 from detops.graph._onnx_io import read_graphs
 
@@ -64,3 +65,35 @@ def test_claims_of_the_file_count_where_it_is_the_only_source() -> None:
     shapes = {name: main.info(name).shape for name in ("rows", "found", "behind", "out", "last")}
     assert shapes == {"rows": None, "found": (None, 4), "behind": (None, 4), "out": None, "last": None}
     assert [body.info(name).shape for body, name in zip(bodies, ("two", "one"), strict=True)] == [None, None]
+
+
+def test_what_a_loop_carries_may_change_its_shape() -> None:
+    """What the file says of a body's inputs need not hold after the first turn; a Scan's rows come from outside."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        main (float[N,4] x, float[T,N,4] rows, int64 n, bool yes) => (float[A,B] out, float[T,N,4] scanned) {
+            out = Loop<body = turn (int64 i, bool go, float[6,4] state) => (bool on, float[6,4] next) {
+                on = Identity(go)
+                next = Unsqueeze(state, i)
+            }>(n, yes, x)
+            scanned = Scan<num_scan_inputs = 1, body = each (float[6,4] row) => (float[6,4] made) {
+                made = Relu(row)
+            }>(rows)
+        }""")
+    main, scan, loop = read_graphs(model, None)
+    assert (main.info("out").shape, main.info("scanned").shape) == (None, (None, None, 4))
+    assert [loop.info(name).shape for name in ("state", "next")] == [None, None]
+    assert [scan.info(name).shape for name in ("row", "made")] == [(None, 4), (None, 4)]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        """<ir_version: 8, opset_import: ["other": 1]> main (float[N,4] x) => (float[N,4] out) { out = Relu(x) }""",
+        """<ir_version: 8, opset_import: ["": 17, "f": 1]> main (float[N,4] x) => (float[N,4] out) { out = f.g(x) }
+        <domain: "f", opset_import: ["": 17, "f": 1]> g (x) => (y) { y = f.g(x) }""",
+    ],
+    ids=["no version of the operators", "a function that calls itself"],
+)
+def test_model_that_breaks_inference_keeps_the_shapes_of_its_inputs(model: str) -> None:
+    (graph,) = read_graphs(onnx.parser.parse_model(model), None)
+    assert (graph.info("x").shape, graph.info("out").shape) == ((None, 4), None)

@@ -26,12 +26,8 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
         proto, typed, surroundings = pending.pop()
         scope = _Scope(proto, typed, surroundings)
         graphs.append(scope.view())
-        twins = proto.node if typed is None else typed.node
-        for node, twin in zip(proto.node, twins, strict=True):
-            pending += [
-                (body, None if typed is None else other, scope)
-                for body, other in zip(bodies(node), bodies(twin), strict=True)
-            ]
+        for node, twin in zip(proto.node, typed.node, strict=True):
+            pending += [(body, other, scope) for body, other in zip(bodies(node), bodies(twin), strict=True)]
     return graphs
 
 
@@ -66,9 +62,7 @@ class _Scope(_Outer):
             for node in proto.node
             if node.op_type == "Constant" and node.domain in ("", "ai.onnx") and node.output
         }
-        self.infos: dict[str, Any] = {value.name: value.type for value in proto.input}
-        if typed is not None:
-            self.infos |= {value.name: value.type for value in typed.value_info}
+        self.infos = {value.name: value.type for value in (*typed.input, *typed.value_info)}
         self.inputs = {value.name for value in proto.input}
         self.names = self.inputs | set(self.initializers)
         self.names |= {tensor.values.name for tensor in proto.sparse_initializer}

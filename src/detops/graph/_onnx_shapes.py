@@ -6,6 +6,7 @@ of operators that nobody knows are the exception: of those, the file is the only
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ Lookup = Callable[[Any], Operator | None]
 
 
 def inferred(model: Any) -> Any:
-    """Return the main graph with the shapes that follow from its inputs; None for a model that breaks inference."""
+    """Return a copy of the main graph with the shapes that follow from its inputs, and with no others."""
     import onnx
 
     versions = {entry.domain: entry.version for entry in model.opset_import}
@@ -33,13 +34,13 @@ def inferred(model: Any) -> Any:
 
     light = _without_weights(model)
     _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
-    try:
+    broken = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError)
+    with contextlib.suppress(*broken):  # the model may still be searched; unknown shapes make the proof harder
         while True:  # what is told of one operator may lead to the next one
             light = onnx.shape_inference.infer_shapes(light, data_prop=True)
             if not _tell(light.graph, {}, {}, lookup):
-                return light.graph
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return None  # the model may still be searched; unknown shapes make the proof harder
+                break
+    return light.graph
 
 
 def bodies(node: Any) -> Iterator[Any]:
@@ -74,7 +75,7 @@ def _without_weights(model: Any) -> Any:
 
 
 def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
-    """Drop what the file states of inner tensors and outputs that a defined operator makes."""
+    """Drop what the file states of inner tensors and outputs that a defined operator makes, and of bodies' inputs."""
     import onnx
 
     claims = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.HasField("type")}
@@ -86,6 +87,9 @@ def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
         value.ClearField("type")
     for node in graph.node:
         for body in bodies(node):
+            for value in body.input:
+                if value.type.HasField("tensor_type"):
+                    value.type.tensor_type.ClearField("shape")
             _forget_claims(body, defined)
 
 

@@ -31,7 +31,7 @@ class Proof:
     nodes: tuple[Node, ...]
     parameters: Parameters
     dtype: np.dtype[Any]
-    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size that was proved
+    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size where they are alike
 
 
 def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: _forms.Budget | None = None) -> Proof:
@@ -56,13 +56,12 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget:
 
 
 def _check_known(names: tuple[str, str], shapes: tuple[Shape | None, Shape | None], axis: int) -> None:
-    """Refuse a decode of what may be no boxes: no number of trials makes up for a rank or a width that is open."""
+    """Refuse what may be no boxes: no number of trials makes up for a rank or a number of coordinates that is open."""
     for name, shape in zip(names, shapes, strict=True):
         if shape is None:
             raise Refusal(f"it is a decode if {name} has the right rank, which the model leaves open", depth=6)
-    anchors, (_, shape) = names[1], shapes
-    if shape is not None and shape[axis] is None:
-        raise Refusal(f"it is a decode if {anchors} has 4 columns, which the model leaves open", depth=6)
+        if shape[axis] is None:
+            raise Refusal(f"it is a decode if {name} has the right number of columns, which the model leaves open", 6)
 
 
 def _prove_on(
@@ -75,7 +74,6 @@ def _prove_on(
 ) -> Proof:
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None
-    classes: set[int] = set()
     shapes: list[tuple[Sizes, Sizes]] = []
     for trial in trials:
         try:
@@ -92,13 +90,12 @@ def _prove_on(
                 "which the model leaves open)",
                 refusal.depth,
             ) from refusal
-        classes.add(trial.classes)
-        shapes.append((trial.predictions, trial.anchors))
+        if trial.required:
+            shapes.append((trial.predictions, trial.anchors))
     if found is None or dtype is None:
         raise Refusal(f"the type of {names[0]} isn't known", depth=1)
-    count = classes.pop() if len(classes) == 1 else None
     box_predictions, anchors, target = names
-    values = parameters(found, dtype, axis, count)
+    values = parameters(found, dtype, axis, trials[0].predictions[axis] // 4)
     return Proof(box_predictions, anchors, target, tuple(nodes), values, dtype, tuple(shapes))
 
 
@@ -121,14 +118,17 @@ def _run(
         raise Refusal("the output doesn't depend on the boxes")
     if trial.unequal:
         raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
-    if result.shape != trial.predictions:
+    width = trial.predictions[axis]
+    shape = np.broadcast_shapes(trial.predictions, _with(trial.anchors, axis, width))
+    if result.shape != shape:
         raise Refusal(
             f"the output has the shape {result.shape} for box_predictions of {trial.predictions} "
             f"and anchors of {trial.anchors}",
             depth=3,
         )
-    rows, boxes = _in_rows(left.ids, axis, trial.classes), _in_rows(right.ids, axis, 1)
-    outputs = _in_rows(result.ids, axis, trial.classes)
+    rows = _in_rows(np.broadcast_to(left.ids, shape), axis, width // 4)
+    boxes = _in_rows(np.broadcast_to(right.ids, _with(shape, axis, 4)), axis, 1)
+    outputs = _in_rows(result.ids, axis, width // 4)
     if found is None:
         found = read_off(run.pool, outputs, rows, boxes)
     wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
@@ -140,6 +140,10 @@ def _run(
             depth=5,
         )
     return found, result.dtype
+
+
+def _with(shape: Sizes, axis: int, size: int) -> Sizes:
+    return tuple(size if place == axis % len(shape) else dim for place, dim in enumerate(shape))
 
 
 def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int64]:

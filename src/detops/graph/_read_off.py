@@ -174,7 +174,7 @@ def _growth(corner: Poly, place: int) -> _Growth:
     return _Growth(scale, mean, upper, lower)
 
 
-def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: int | None) -> Parameters:
+def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: int) -> Parameters:
     """Return the coefficients as the node's attributes, or refuse where float32 attributes cannot hold them."""
     if found.lower is not None and found.upper is not None and not found.lower < found.upper:
         raise Refusal("the lower bound of tw and th isn't below the upper one", depth=6)

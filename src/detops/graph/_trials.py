@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from detops.graph._finding import Refusal
-from detops.graph._ops import MAX_ELEMENTS
+from detops.graph._ops import MAX_ELEMENTS, check_size
 from detops.graph._view import Shape
 
 MAX_TRIAL = 1 << 15  # elements of a trial with every free dimension large at once
@@ -23,13 +24,12 @@ class Trial:
     """One size to run at.
 
     Where `required` is off, a subgraph that cannot run there is fine too; where the inputs are `unequal`, it must
-    not run.
+    not run. A dimension of 1 in one input only is broadcast.
     """
 
     predictions: Sizes
     anchors: Sizes
-    classes: int
-    required: bool
+    required: bool = False
     unequal: bool = False
 
 
@@ -57,47 +57,43 @@ def list_trials(predictions: Shape | None, anchors: Shape | None, axis: int, lar
     rank = GUESS if known is None else len(known)
     left = (None,) * rank if predictions is None else predictions
     right = (None,) * rank if anchors is None else anchors
-    return list(_of_rank(left, right, axis % rank, largest))
-
-
-def _of_rank(left: Shape, right: Shape, axis: int, largest: int) -> Iterator[Trial]:
-    width = left[axis]
-    if width is not None and (width % 4 or width == 0):
+    axis %= rank
+    width = 4 if left[axis] is None else left[axis]
+    if not width or width % 4:
         raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
-    counts = (1, 2, 3) if width is None else (width // 4,)
 
-    def trial(boxes: Sequence[int], others: Sequence[int], count: int, required: bool) -> Trial:
-        return Trial(
-            predictions=(*boxes[:axis], 4 * count, *boxes[axis:]),
-            anchors=(*others[:axis], 4, *others[axis:]),
-            classes=count,
-            required=required,
-            unequal=boxes is not others,
-        )
+    def whole(shape: Sequence[Any], coordinates: int) -> tuple[Any, ...]:
+        return (*shape[:axis], coordinates, *shape[axis:])
 
-    ours, theirs = ([dim for place, dim in enumerate(shape) if place != axis] for shape in (left, right))
-    shape = [_joined(*pair) for pair in zip(ours, theirs, strict=True)]
-    for count in counts:
-        sizes = _fill(shape, largest, 4 * count)
-        first = count == counts[0]
-        for size in sizes if first else sizes[-2:]:
-            yield trial(size, size, count, first)
-    if width is None:  # a width that isn't a multiple of 4 must not run either
-        size = _fill(shape, largest, 4)[1 if None in shape else 0]
-        for narrow in (1, 2):
-            cut = trial(size, size, 1, False)
-            yield replace(cut, predictions=(*size[:axis], narrow, *size[axis:]), unequal=True)
-    # what is static in one input and open in the other must not run at other sizes: it would be broadcast
-    size = sizes[min(1, len(sizes) - 1)]
-    for place, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        if (mine is None) == (other is None):
-            continue
-        for wrong in (size[place] + 1, 2 * size[place]):
-            changed = [*size[:place], wrong, *size[place + 1 :]]
-            pair = (changed, size) if mine is None else (size, changed)
-            yield trial(*pair, counts[0], False)
-    for predictions, anchors in _same_total(left, (*right[:axis], 4, *right[axis + 1 :])):
-        yield Trial(predictions, anchors, 1, required=False, unequal=True)
+    ours, theirs = ((*shape[:axis], *shape[axis + 1 :]) for shape in (left, right))
+    sizes = _fill([_joined(*pair) for pair in zip(ours, theirs, strict=True)], largest, width)
+    trials = [Trial(whole(size, width), whole(size, 4), required=True) for size in sizes]
+    for left_size, right_size, unequal in _spread(ours, theirs, sizes[min(1, len(sizes) - 1)], width):
+        trials.append(Trial(whole(left_size, width), whole(right_size, 4), unequal=unequal))
+    trials += [Trial(*pair, unequal=True) for pair in _same_total(whole(ours, width), whole(theirs, 4))]
+    return trials
+
+
+def _spread(ours: Shape, theirs: Shape, usual: Sequence[int], width: int) -> Iterator[tuple[Sizes, Sizes, bool]]:
+    """Yield sizes where what one input states and the other leaves open differs, and whether it mustn't run there.
+
+    Where the open one is 1 it is broadcast.
+    """
+    mixed = [place for place, pair in enumerate(zip(ours, theirs, strict=True)) if pair.count(None) == 1]
+    stated = [usual[place] for place in mixed]
+    for coincident in (None, *stated):  # sizes that happen to agree let more through
+        size = [
+            coincident if coincident and ours[place] is theirs[place] is None else dim
+            for place, dim in enumerate(usual)
+        ]
+        check_size((*size, width))
+        for numbers in product(*((number, 1, number + 1, 2 * number) for number in stated)):
+            left, right = list(size), list(size)
+            for place, number in zip(mixed, numbers, strict=True):
+                (left if ours[place] is None else right)[place] = number
+            if left != right:
+                unequal = any(number not in (1, usual) for number, usual in zip(numbers, stated, strict=True))
+                yield tuple(left), tuple(right), unequal
 
 
 def _same_total(left: Shape, right: Shape) -> Iterator[tuple[Sizes, Sizes]]:
@@ -105,9 +101,7 @@ def _same_total(left: Shape, right: Shape) -> Iterator[tuple[Sizes, Sizes]]:
 
     Only dimensions that one input states and the other leaves open may differ.
     """
-    mixed = [
-        place for place, pair in enumerate(zip(left, right, strict=True)) if (pair[0] is None) != (pair[1] is None)
-    ]
+    mixed = [place for place, pair in enumerate(zip(left, right, strict=True)) if pair.count(None) == 1]
     found = 0
     for values in product((1, 2, 3, 4, 6, 8, 12), repeat=min(len(mixed), 4)):
         guess = dict(zip(mixed, values, strict=False))
