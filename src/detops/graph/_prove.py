@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _forms
+from detops.graph import _poly
 from detops.graph._evaluate import cone, evaluate, largest_integer
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._forms import Budget, Pool
 from detops.graph._ops import Run, Symbolic
 from detops.graph._read_off import Coefficients, parameters, read_off
 from detops.graph._schema import Parameters
@@ -34,7 +35,7 @@ class Proof:
     shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size where they are alike
 
 
-def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: _forms.Budget | None = None) -> Proof:
+def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: Budget | None = None) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
     dtype = graph.info(box_predictions).dtype
@@ -70,7 +71,7 @@ def _prove_on(
     names: tuple[str, str, str],
     axis: int,
     trials: Sequence[Trial],
-    budget: _forms.Budget | None,
+    budget: Budget | None,
 ) -> Proof:
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None
@@ -106,7 +107,7 @@ def _run(
     axis: int,
     trial: Trial,
     found: Coefficients | None,
-    budget: _forms.Budget | None,
+    budget: Budget | None,
 ) -> tuple[Coefficients, np.dtype[Any] | None]:
     """Prove one size; the first one reads the coefficients off, and the others must agree with them."""
     box_predictions, anchors, target = names
@@ -151,21 +152,19 @@ def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int6
     return np.moveaxis(ids, axis, -1).reshape(-1, classes, 4)
 
 
-def decode(
-    pool: _forms.Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients
-) -> NDArray[np.int64]:
+def decode(pool: Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients) -> NDArray[np.int64]:
     """Return the decode of (boxes, classes, 4) predictions against (boxes, 1, 4) anchors, as expressions."""
-    half = _forms.constant_poly(Fraction(1, 2))
+    half = _poly.constant_poly(Fraction(1, 2))
     corners: list[NDArray[np.int64]] = [rows[..., 0]] * 4
     for place in (0, 1):
         first, last = boxes[..., place], boxes[..., place + 2]
-        size = pool.binary(_forms.subtract, last, first)
-        centre = pool.unary(lambda poly: _forms.multiply(poly, half), pool.binary(_forms.add, first, last))
+        size = pool.binary(_poly.subtract, last, first)
+        centre = pool.unary(lambda poly: _poly.multiply(poly, half), pool.binary(_poly.add, first, last))
         shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
         growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
-        centre = pool.binary(_forms.add, pool.binary(_forms.multiply, shift, size), centre)
-        size = pool.binary(_forms.multiply, growth, size)
-        size = pool.unary(lambda poly: _forms.multiply(poly, half), size)
-        corners[place] = pool.binary(_forms.subtract, centre, size)
-        corners[place + 2] = pool.binary(_forms.add, centre, size)
+        centre = pool.binary(_poly.add, pool.binary(_poly.multiply, shift, size), centre)
+        size = pool.binary(_poly.multiply, growth, size)
+        size = pool.unary(lambda poly: _poly.multiply(poly, half), size)
+        corners[place] = pool.binary(_poly.subtract, centre, size)
+        corners[place + 2] = pool.binary(_poly.add, centre, size)
     return np.stack(corners, axis=-1)
