@@ -97,3 +97,19 @@ def test_what_a_loop_carries_may_change_its_shape() -> None:
 def test_model_that_breaks_inference_keeps_the_shapes_of_its_inputs(model: str) -> None:
     (graph,) = read_graphs(onnx.parser.parse_model(model), None)
     assert (graph.info("x").shape, graph.info("out").shape) == ((None, 4), None)
+
+
+def test_a_slice_keeps_what_it_does_not_cut() -> None:
+    """Where the axes are constants; `twos` is made by an operator that has a tensor among its attributes too."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "other": 1]>
+        main (float[N,8,4] x, int64[1] from, int64[1] to, int64[1] length) => (float out) {
+            last = Constant<value = int64[1] {-1}>()
+            middle = Slice(x, from, to, last)
+            twos = ConstantOfShape<value = int64[1] {2}>(length)
+            strange = Slice(x, from, to, twos)
+            foreign = other.Slice(x, from, to, last)
+            out = ReduceSum(x)
+        }""")
+    (graph,) = read_graphs(model, None)
+    shapes = [graph.info(name).shape for name in ("middle", "strange", "foreign")]
+    assert shapes == [(None, 8, None), (None, None, None), None]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph._onnx_shapes import bodies, inferred
+from detops.graph._onnx_shapes import bodies, inferred, is_standard
 from detops.graph._view import MAX_CONSTANT, Graph, Node, TensorInfo
 
 
@@ -60,7 +60,7 @@ class _Scope(_Outer):
         self.constants = {
             node.output[0]: node
             for node in proto.node
-            if node.op_type == "Constant" and node.domain in ("", "ai.onnx") and node.output
+            if node.op_type == "Constant" and is_standard(node) and node.output
         }
         self.infos = {value.name: value.type for value in (*typed.input, *typed.value_info)}
         self.inputs = {value.name for value in proto.input}
@@ -92,7 +92,7 @@ class _Scope(_Outer):
         nodes = [
             Node(
                 name=node.name,
-                op=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}",
+                op=node.op_type if is_standard(node) else f"{node.domain}::{node.op_type}",
                 inputs=tuple(node.input),
                 outputs=tuple(node.output),
                 raw=node,

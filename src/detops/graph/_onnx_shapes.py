@@ -30,7 +30,7 @@ def inferred(model: Any) -> Any:
         return None if known(node) else find(node.domain, node.op_type, versions.get(node.domain, 1))
 
     def known(node: Any) -> bool:
-        return node.domain in ("", "ai.onnx") or (node.domain, node.op_type) in functions
+        return is_standard(node) or (node.domain, node.op_type) in functions
 
     light = _without_weights(model)
     _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
@@ -41,6 +41,11 @@ def inferred(model: Any) -> Any:
             if not _tell(light.graph, {}, {}, lookup):
                 break
     return light.graph
+
+
+def is_standard(node: Any) -> bool:
+    """Tell whether a node is of ONNX's own domain."""
+    return node.domain in ("", "ai.onnx")
 
 
 def bodies(node: Any) -> Iterator[Any]:
@@ -97,17 +102,7 @@ def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lo
     """Enter what inference doesn't know, given what surrounds the graph; tell whether there is any news."""
     import onnx
 
-    inputs = {value.name for value in graph.input}
-    constants = {
-        **constants,
-        **{tensor.name: tensor for tensor in graph.initializer if tensor.name not in inputs},
-        **{
-            node.output[0]: attribute.t
-            for node in graph.node
-            for attribute in node.attribute
-            if attribute.HasField("t")
-        },
-    }
+    constants = {**constants, **dict(_constants(graph))}
     types = {**types, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
     news = False
     for node in graph.node:
@@ -119,12 +114,25 @@ def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lo
                 types[name] = made
                 graph.value_info.append(onnx.helper.make_value_info(name, made))
                 news = True
-        if node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
+        if is_standard(node) and node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
             axes = onnx.numpy_helper.to_array(constants[node.input[3]])
             news |= _tell_uncut(first, types.get(node.output[0]), axes.ravel().tolist())
         for body in bodies(node):
             news |= _tell(body, types, constants, lookup)
     return news
+
+
+def _constants(graph: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a graph that no run changes, by name."""
+    inputs = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name not in inputs:
+            yield tensor.name, tensor
+    for node in graph.node:
+        if is_standard(node) and node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t") and not attribute.t.external_data:
+                    yield node.output[0], attribute.t
 
 
 def _tell_uncut(source: Any, result: Any, axes: Sequence[int]) -> bool:

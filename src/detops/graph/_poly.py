@@ -1,4 +1,4 @@
-"""Exact polynomials over slots 0, 1, ..., exp(.) and min/max(., constant), in normal form: equal ones are equal tuples."""
+"""Exact polynomials over slots 0, 1, ..., exp(.) and min/max(., constant), in normal form: equal ones are one tuple."""
 
 from __future__ import annotations
 
