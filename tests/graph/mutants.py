@@ -85,11 +85,11 @@ def judge(model: onnx.ModelProto, what: str, usual: list[Declared]) -> Verdict:
     fused, findings = fuse_decode_bbox(model)
     if not any(finding.fused for finding in findings):
         return Verdict("refused", what, "; ".join(finding.reason for finding in findings))
-    after = session(fused)
+    after = cache(lambda: session(fused))  # made in the comparison: a model that doesn't load is a wrong one
     return compared(
         what,
         lambda feeds: before.run(None, feeds),
-        lambda feeds: after.run(None, feeds),
+        lambda feeds: after().run(None, feeds),
         feeds_of(model, usual),
         findings,
     )
