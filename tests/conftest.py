@@ -1,6 +1,7 @@
 """Settings of the whole test run."""
 
 import os
+from typing import Any
 
 # CUDA kernels run in Numba's simulator, which has to be chosen before numba is imported. The tests that compile
 # for real GPUs do so in a process of their own.
@@ -23,11 +24,22 @@ def _warnings_of_simulated_threads() -> None:
         warnings.filterwarnings("ignore", message=f"{text} encountered in", category=RuntimeWarning)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep in one process what shares something slow: what Numba compiles, and the builds of two modules."""
-    for item in items:
-        module, _, name = item.nodeid.partition("::")
-        if "numba" in name or "compiled_code" in name:
-            item.add_marker(pytest.mark.xdist_group("numba"))
-        elif module.endswith(("test_ptx.py", "test_core_agreement.py")):
-            item.add_marker(pytest.mark.xdist_group(module))
+def _group(nodeid: str) -> str:
+    """Tests that share what is slow run in one process: what Numba compiles, launches, and what a function prepares."""
+    module, _, name = nodeid.partition("::")
+    if "numba" in name or "compiled_code" in name:
+        return "numba"
+    if "cuda" in name or module.endswith("test_ptx.py"):
+        return "cuda"
+    return nodeid.partition("[")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand tests out by group. Not by ``xdist_group``: xdist 3.8 takes no notice of it under pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    return Groups(config, log) if config.getvalue("dist") == "loadscope" else None

@@ -20,7 +20,7 @@ from detops._cython.cpu import instruction_sets
 from tests.core_subset import FOLDER, Signature, core_sources, signatures
 
 ELEMENTS = {"float32": "float", "float64": "double"}
-FLAGS = ["-O2", "-ffp-contract=off", "-Wno-unused-function"]
+FLAGS = ["-O2", "-g0", "-ffp-contract=off", "-Wno-unused-function"]
 # Where the processor could fuse a product with a sum, it must not have been told to.
 FUSING = ["-mavx2", "-mfma"] if "avx2" in instruction_sets() else []
 ARGUMENTS = {"real": "real", "element": "real", "index": "Py_ssize_t", "truth": "bint"}

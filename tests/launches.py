@@ -1,8 +1,9 @@
 """Which kernels the CUDA backend launches, and with which types: recorded in the simulator, so that no list is kept."""
 
+import hashlib
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,22 +54,63 @@ def kernels() -> set[tuple[str, str]]:
     }
 
 
+# What a launch left in the arrays that it was given: by kernel, and by its arguments before to the bit.
+_memory: dict[bytes, list[bytes]] = {}
+
+
+def _given(value: Any) -> Any:
+    return (describe(value), value.shape, value.copy_to_host().tobytes()) if hasattr(value, "copy_to_host") else value
+
+
+def _launch_once(kernel: Any, items: int, *arguments: Any) -> None:
+    """Launch a kernel; where all that it is given was given before, to the bit, take from memory what it did then."""
+    arrays = [value for value in arguments if hasattr(value, "copy_to_host") and value.size]
+    call = (kernel.fn.__module__, kernel.fn.__name__, items, *map(_given, arguments))
+    key = hashlib.sha256(repr(call).encode()).digest()
+    if key not in _memory:
+        device.launch(kernel, items, *arguments)
+        _memory[key] = [array.copy_to_host().tobytes() for array in arrays]
+        return
+    for array, left in zip(arrays, _memory[key], strict=True):
+        array.copy_to_device(np.frombuffer(left, array.dtype).reshape(array.shape))
+
+
+def _spoiled_array(shape: Any, dtype: Any) -> Any:
+    """A new array whose bytes are the same each time, and not zero: what a kernel forgets to write is seen."""
+    host = np.empty(shape, dtype)
+    host.reshape(-1).view(np.uint8)[:] = 0xA5
+    return device.cuda.to_device(host)
+
+
+@contextmanager
+def remembered(launch: Callable[..., None] = _launch_once) -> Iterator[None]:
+    """Simulate no launch twice inside the block: where a kernel begins, most layouts and some dtypes differ no more.
+
+    A kernel knows nothing but its arguments, and new arrays have the same bytes each time, so that a launch with the
+    same arguments does the same.
+    """
+    original = device.launch, device.cuda.device_array
+    holders = [module for module in modules() if getattr(module, "launch", None) is original[0]]
+    for module in holders:
+        module.launch = launch
+    device.cuda.device_array = _spoiled_array
+    try:
+        yield
+    finally:
+        for module in holders:
+            module.launch = original[0]
+        device.cuda.device_array = original[1]
+
+
 @contextmanager
 def recorded() -> Iterator[set[str]]:
     """Collect the launches inside the block, as ``repr`` of :data:`Launch`."""
     found: set[str] = set()
 
-    def launch(kernel: Any, items: int, *arguments: Any, **settings: Any) -> None:
+    def launch(kernel: Any, items: int, *arguments: Any) -> None:
         types = [describe(argument) for argument in arguments]
         found.add(repr((kernel.fn.__module__, kernel.fn.__name__, types)))
-        original(kernel, items, *arguments, **settings)
+        _launch_once(kernel, items, *arguments)
 
-    original = device.launch
-    holders = [module for module in modules() if getattr(module, "launch", None) is original]
-    for module in holders:
-        module.launch = launch
-    try:
+    with remembered(launch):
         yield found
-    finally:
-        for module in holders:
-            module.launch = original

@@ -11,6 +11,7 @@ import pytest
 import detops
 from detops import _registry
 from detops._cuda.device import cuda
+from detops.testing.arguments import LAYOUTS
 from tests import calls
 from tests.processes import output, run
 
@@ -60,6 +61,23 @@ def test_unknown_backends(wrong: Any) -> None:
         detops.cummax(X, backend=wrong)
     with pytest.raises(ValueError, match=message), detops.use_backend(wrong):
         pass
+
+
+def compiled_by_numba() -> int:
+    """How many combinations of types the kernels have been compiled for."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("detops._numba.")]
+    return sum(len(getattr(value, "signatures", ())) for module in modules for value in vars(module).values())
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_numba_compiles_nothing_more_for_read_only_arrays(operator: str) -> None:
+    case = calls.ordinary(operator)
+    calls.call(case, backend="numba")
+    before = compiled_by_numba()
+    assert before > 0
+    given = {name: LAYOUTS["read-only"](array) for name, array in case.cast("float32").items()}
+    getattr(detops, operator)(**given, **case.options, backend="numba")
+    assert compiled_by_numba() == before
 
 
 CALL = "import sys, detops; detops.cummax([1.0], backend=sys.argv[1])"

@@ -11,9 +11,6 @@ from tests import core_builds
 from tests.core_builds import ELEMENTS, SIGNATURES, Columns, OutOfDomain, results_of
 from tests.core_subset import Signature, core_sources
 
-# The compiled modules are made once, where pytest-xdist keeps a group on one worker (--dist loadgroup).
-pytestmark = pytest.mark.xdist_group("core")
-
 COUNT = 400
 # Correctly rounded nowhere: each library has its own last bit.
 APPROXIMATE = {"exp", "log"}

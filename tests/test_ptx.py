@@ -22,8 +22,6 @@ from tests import launches
 from tests.cases import all_cases
 
 CAPABILITIES = ((8, 0), (9, 0))
-# Compiling takes long: once, where pytest-xdist keeps a group on one worker (--dist loadgroup).
-pytestmark = pytest.mark.xdist_group("ptx")
 ROOT = Path(__file__).parents[1]
 # Conversions on the GPU: from, to, axes.
 CASTS = [("float16", "float32", 4), ("float32", "float16", 2), ("float16", "float64", 1), ("int32", "int64", 1)]

@@ -52,7 +52,8 @@ def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means
     real = out.dtype.type
     t, a, o = by_group(inner, box_predictions, anchors, out)
     numbers = tuple(tuple(map(real, four)) for four in (scales, means))
-    spread(decode_loop, out.size // 4, 8192, t, a, real(lower_clip), real(decode_clip), *numbers, classes, o)
+    reads = (t, a, real(lower_clip), real(decode_clip), *numbers, classes)
+    spread(decode_loop, out.size // 4, 8192, reads, o)
 
 
 def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
@@ -60,4 +61,4 @@ def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
     real = out.dtype.type
     b, a, o = by_group(inner, boxes, anchors, out)
     numbers = tuple(tuple(map(real, four)) for four in (scales, means))
-    spread(encode_loop, out.size // 4, 8192, b, a, *numbers, classes, o)
+    spread(encode_loop, out.size // 4, 8192, (b, a, *numbers, classes), o)

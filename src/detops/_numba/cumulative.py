@@ -24,4 +24,4 @@ def scan(begin, end, x, smallest, values, indices):
 def cumulative(x, smallest, values, indices):
     """Kernel of cummax and cummin."""
     outer, length, inner = x.shape
-    spread(scan, outer * inner, 1 + 65536 // length, x, smallest, values, indices)
+    spread(scan, outer * inner, 1 + 65536 // length, (x, smallest), values, indices)

@@ -62,10 +62,7 @@ def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, grou
     taps = weight.shape[2] * weight.shape[3]
     shape = (x.shape[0], offset_groups, taps, *out.shape[2:])
     none = np.empty(0, x.dtype)
-    spread(
-        convolve,
-        out.shape[0] * out.shape[2],
-        1,
+    reads = (
         x,
         offset.reshape((*shape[:3], 2, *out.shape[2:])),
         weight.reshape((*weight.shape[:2], taps)),
@@ -76,5 +73,5 @@ def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, grou
         dilation,
         weight.shape[3],
         groups,
-        out,
     )
+    spread(convolve, out.shape[0] * out.shape[2], 1, reads, out)

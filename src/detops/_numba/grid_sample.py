@@ -50,4 +50,4 @@ def sample(begin, end, x, grid, taps, border, align_corners, out):
 def grid_sample(x, grid, taps, border, align_corners, out):
     """Kernel of grid_sample."""
     grain = 1 + 65536 // x.shape[1]
-    spread(sample, out.shape[0] * out.shape[2], grain, x, grid, taps, border, align_corners, out)
+    spread(sample, out.shape[0] * out.shape[2], grain, (x, grid, taps, border, align_corners), out)

@@ -54,4 +54,4 @@ def instance_norm(x, scale, bias, epsilon, out):
     images, channels, size = x.shape
     scale = np.ones(channels, x.dtype) if scale is None else scale
     bias = np.zeros(channels, x.dtype) if bias is None else bias
-    spread(normalize_instances, images * channels, 1 + 16384 // size, x, scale, bias, epsilon, out)
+    spread(normalize_instances, images * channels, 1 + 16384 // size, (x, scale, bias, epsilon), out)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
-from detops._numba.spread import jit, spread
+from detops._numba.spread import jit, read_only, spread
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
 LANES = 64
@@ -109,6 +109,7 @@ def write_rows(selected, found, rows):
 def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, offset, selected, found):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
+    boxes, scores, labels = map(read_only, (boxes, scores, labels))
     order = in_order(scores, real(score_threshold), strict)
     if labels is None:
         found[0] = select(order, boxes, real(iou_threshold), limit, 0, real(offset))
@@ -120,8 +121,8 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, of
 def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
-    numbers = (real(iou_threshold), real(score_threshold), strict, form, real(offset))
-    spread(select_classes, found.size, 1 + 8192 // scores.shape[2], boxes, scores, *numbers, selected, found)
+    reads = (boxes, scores, real(iou_threshold), real(score_threshold), strict, form, real(offset))
+    spread(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
 
 
 def selected_rows(selected, found, rows):

@@ -155,11 +155,11 @@ def align_loop(begin, end, features, rois, images, output_size, scale, ratio, al
 def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, points):
     """Kernel that counts the points at which each roi is sampled."""
     scale = rois.dtype.type(spatial_scale)
-    spread(points_loop, rois.shape[0], 4096, rois, output_size, scale, sampling_ratio, aligned, points)
+    spread(points_loop, rois.shape[0], 4096, (rois, output_size, scale, sampling_ratio, aligned), points)
 
 
 def roi_align(features, rois, batch_indices, output_size, spatial_scale, sampling_ratio, aligned, mode, out):
     """Kernel of roi_align."""
     scale = out.dtype.type(spatial_scale)
-    options = (output_size, scale, sampling_ratio, aligned, mode)
-    spread(align_loop, out.shape[0], 4, features, rois, batch_indices, *options, out)
+    reads = (features, rois, batch_indices, output_size, scale, sampling_ratio, aligned, mode)
+    spread(align_loop, out.shape[0], 4, reads, out)

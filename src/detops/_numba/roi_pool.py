@@ -41,4 +41,4 @@ def pool_loop(begin, end, features, rois, images, scale, out):
 def roi_pool(features, rois, batch_indices, output_size, spatial_scale, out):
     """Kernel of roi_pool."""
     scale = out.dtype.type(spatial_scale)
-    spread(pool_loop, out.shape[0], 4, features, rois, batch_indices, scale, out)
+    spread(pool_loop, out.shape[0], 4, (features, rois, batch_indices, scale), out)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
+import numpy as np
 
 from detops._threads import get_num_threads
 
@@ -35,11 +36,23 @@ def _pool(workers: int) -> ThreadPoolExecutor:
         return _pools[workers]
 
 
-def spread(loop: Callable[..., None], items: int, grain: int, *arguments: Any) -> None:
-    """Call ``loop(begin, end, *arguments)`` over all items, at least ``grain`` of them at a time.
+def read_only(value: Any) -> Any:
+    """Return an array as one that may not be written to, anything else as it is.
+
+    Numba has a type of its own for such arrays, and compiles anew for every mixture: so all inputs are of that type.
+    """
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def spread(loop: Callable[..., None], items: int, grain: int, reads: tuple[Any, ...], *writes: np.ndarray) -> None:
+    """Call ``loop(begin, end, *reads, *writes)`` over all items, at least ``grain`` of them at a time.
 
     Numba's own parallel loops are not used: their default threading layer must not be entered by two threads at once.
     """
+    arguments = (*map(read_only, reads), *writes)
     parts = -(-items // max(grain, 1))
     threads = min(get_num_threads(), parts)
     if threads < 2:
