@@ -387,6 +387,14 @@ def test_dlpack_that_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+def test_dlpack_without_what_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba's own CUDA target, without numba-cuda, brings no cuda.core."""
+    monkeypatch.setitem(sys.modules, "cuda.core.utils", None)
+    with pytest.raises(ImportError, match=r'^x: an array .* needs cuda\.core \(.*\); pip install "detops\[cuda\]"'):
+        detops.cummax(on_device(SpeaksDLPack, 2)(X))
+
+
+@pytest.mark.usefixtures("gpu")
 def test_results_take_the_form_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """CuPy's arrays come back as CuPy's, torch's as torch's."""
     made: list[tuple[str, Any]] = []

@@ -15,11 +15,14 @@ class _DLPack:
     def __init__(self, name: str, array: Any) -> None:
         try:
             from cuda.core.utils import StridedMemoryView
-
+        except ImportError as error:
+            needs = f"{name}: an array that speaks DLPack alone needs cuda.core ({error})"
+            raise ImportError(f'{needs}; pip install "detops[cuda]" brings it') from error
+        try:
             # The producer makes our stream wait for the array's contents.
             view = StridedMemoryView.from_dlpack(array, stream_ptr=STREAM)
             dtype = view.dtype
-        except (TypeError, ValueError, BufferError, RuntimeError, ImportError) as error:
+        except (TypeError, ValueError, BufferError, RuntimeError) as error:
             raise TypeError(f"{name}: expected an array, got {type(array).__name__} ({error})") from error
         # What stands for the strides of an empty array differs, and says nothing.
         contiguous = view.strides is None or not view.size
