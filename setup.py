@@ -65,8 +65,6 @@ STRICT = (
 # Where no sum of products decides an index, a matrix product may be as fast as the machine allows.
 CONTRACTED = {"deform_conv"}
 CONTRACT = [] if WINDOWS else ["-ffp-contract=fast"]
-NO_OPENMP = bool(os.environ.get("DETOPS_NO_OPENMP")) or sys.platform == "darwin"
-OPENMP = [] if NO_OPENMP else (["/openmp"] if WINDOWS else ["-fopenmp"])
 WARNINGS = [] if WINDOWS else ["-Wno-unused-function", "-Wno-unused-variable", "-Wno-tautological-compare"]
 OPTIONS = {
     "build_dir": "build/cython",
@@ -91,16 +89,12 @@ def extensions() -> list[Extension]:
                 f"detops._cython.{element}_{isa}.{module}",
                 translated.sources,
                 define_macros=[("DETOPS_ELEMENT", ELEMENTS[element]), (f"DETOPS_IS_{element.upper()}", "1")],
-                extra_compile_args=STRICT
-                + (CONTRACT if module in CONTRACTED else [])
-                + WARNINGS
-                + OPENMP
-                + VECTOR.get(isa, []),
-                extra_link_args=[] if WINDOWS else OPENMP,
+                extra_compile_args=STRICT + (CONTRACT if module in CONTRACTED else []) + WARNINGS + VECTOR.get(isa, []),
             )
             for element, isa in builds
         ]
-    built += cythonize(Extension("detops._cython.cpu", ["src/detops/_cython/cpu.pyx"]), **OPTIONS)
+    for module in ("cpu", "memory", "threads"):
+        built += cythonize(Extension(f"detops._cython.{module}", [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)
     # Arguments of kernels look the same for all element types, so the library needs no particular one.
     built += cythonize(
         Extension(

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 # One sample lasts at least so long: a quick function is called several times in it.
-SAMPLE_SECONDS = 0.005
+SAMPLE_SECONDS = 0.01
 # A row is measured for so long, and at least for so many rounds.
-ROW_SECONDS = 3.0
-MIN_ROUNDS = 5
+ROW_SECONDS = 5.0
+MIN_ROUNDS = 7
 MAX_ROUNDS = 200
-# Threads of a pool go on spinning for a while after a call; they would take time from whoever is measured next.
-REST_SECONDS = 0.05
+# Threads of a pool go on spinning for a while after a call, OpenBLAS's for more than a tenth of a second; they would
+# take time from whoever is measured next.
+REST_SECONDS = 0.2
+# After a rest caches are cold, threads asleep and clocks slow. Each side runs for so long before its sample.
+WARM_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,8 @@ def _calls_per_sample(call: Callable[[], Any]) -> int:
 def _sample(call: Callable[[], Any], count: int) -> float:
     """Seconds for one call."""
     time.sleep(REST_SECONDS)
-    if count > 1:
-        # The threads of a pool are asleep now.
+    end = time.perf_counter() + WARM_SECONDS
+    while time.perf_counter() < end:
         call()
     start = time.perf_counter()
     for _ in range(count):

@@ -3,7 +3,9 @@
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import detops
@@ -106,3 +108,42 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     done = run(code, backend)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list a process's threads")
+def test_no_more_threads_than_asked_for_even_with_many_callers() -> None:
+    code = """
+import os, threading, time
+import numpy as np, detops
+detops.set_num_threads(3)
+x = np.random.default_rng(0).normal(size=(64, 20000))
+before = len(os.listdir("/proc/self/task"))
+callers = [threading.Thread(target=lambda: [detops.cummax(x) for _ in range(20)]) for _ in range(8)]
+for caller in callers: caller.start()
+for caller in callers: caller.join()
+time.sleep(0.2)  # a thread that was joined may still be on its way out
+print(len(os.listdir("/proc/self/task")) - before, flush=True)
+detops.set_num_threads(1)
+child = os.fork()
+if child == 0:
+    detops.cummax(x)
+    alone = len(os.listdir("/proc/self/task"))
+    detops.set_num_threads(3)
+    detops.cummax(x)
+    print(alone, len(os.listdir("/proc/self/task")), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    done = run(code, PYTHONWARNINGS="ignore", OPENBLAS_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    # A child has no thread but its own until it asks for more.
+    assert sorted(done.stdout.split()) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("items", [1, 2, 3, 1000])
+def test_calls_of_any_size_in_a_row(items: int) -> None:
+    detops.set_num_threads(4)
+    x = np.random.default_rng(items).normal(size=(items, 4000))
+    wanted = np.maximum.accumulate(x, 1)
+    for _ in range(30):
+        assert np.array_equal(detops.cummax(x, 1).values, wanted)

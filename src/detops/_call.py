@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from detops import _checks, _registry
+from detops import _checks, _memory, _registry
 
 
 class Space(Protocol):
@@ -57,9 +57,12 @@ class Host:
         return np.asarray(array, dtype, order="C")
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-        return np.empty(shape, dtype)
+        return _memory.empty(shape, dtype)
 
     def copy(self, source: np.ndarray, target: np.ndarray) -> None:
+        if source.dtype == target.dtype:
+            target[...] = source
+            return
         # A float16 result that is out of range is inf; that is rounding, not an error.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             target[...] = source

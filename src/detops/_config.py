@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from detops import _registry, _threads
+from detops import _memory, _registry, _threads
 from detops._version import __version__
 
 
@@ -33,6 +33,7 @@ def config() -> dict[str, str]:
     if _registry.available("cython"):
         found["instruction set"] = _registry.instruction_set()
     found["threads"] = str(_threads.get_num_threads())
+    found["kept memory"] = f"at most {_memory.keep_mib} MiB"
     return found
 
 

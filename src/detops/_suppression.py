@@ -39,5 +39,7 @@ def offset(value: Any) -> float:
 
 
 def _rounded(value: float, dtype: np.dtype) -> float:
+    if value == 0 or 1e-30 < abs(value) < 1e30:
+        return float(dtype.type(value))
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float64(value).astype(dtype))

@@ -2,6 +2,8 @@
 
 import os
 
+from detops import _environment
+
 # More would only exhaust the machine.
 MAX_THREADS = 4096
 
@@ -12,34 +14,7 @@ def _usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def _default() -> int:
-    text = os.environ.get("DETOPS_NUM_THREADS", "").strip()
-    if not text:
-        return _usable_cpus()
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
-        raise ValueError(f"DETOPS_NUM_THREADS: expected a whole number from 1 to {MAX_THREADS}, got {text!r}")
-    return int(text)
-
-
-_num_threads = _default()
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def openmp_threads() -> int:
-    """How many threads an OpenMP loop may use: one in a forked child.
-
-    OpenMP's threads do not survive a fork, and GNU's runtime would wait for them for ever.
-    """
-    return 1 if _forked else _num_threads
+_num_threads = _environment.number("DETOPS_NUM_THREADS", _usable_cpus(), at_least=1, at_most=MAX_THREADS)
 
 
 def get_num_threads() -> int:
@@ -63,8 +38,7 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set how many threads a CPU kernel may use, in the whole process.
 
-    Results never depend on it. In a child made by ``os.fork()`` compiled kernels stay on one thread, because OpenMP
-    does not survive a fork.
+    Results never depend on it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Mutants of box decodes: one or two random changes to a model, and what fusion makes of the result.
+"""Mutants of box decodes: a few random changes to a model, some to what it says of itself, and what fusion makes of it.
 
 `python -m tests.graph.mutants --mutants 5000 --seed 1` runs many and prints the counts.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,9 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from detops.graph import fuse_decode_bbox
+
+from . import feeds as feeding
+from .feeds import CHOICE, FORM, INDEX, Declared, Random
 
 DATA = Path(__file__).parents[1] / "data" / "graphs"
 BASES = (
@@ -38,10 +41,7 @@ BASES = (
     "exports/mm_plain.dyn",
     "exports/mm_plain.ts",
 )
-SIZES = ((1, 1), (3, 6), (131, 2))  # the free dimensions of a model, none of them a size of the proof
 ULPS = 256
-
-Random = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -58,25 +58,26 @@ def base(name: str) -> bytes:
     return (DATA / f"{name}.onnx").read_bytes()
 
 
-def mutant(seed: int, number: int) -> tuple[onnx.ModelProto, str]:
-    """Return mutant `number` of a seed, and what was done to it."""
+def mutant(seed: int, number: int) -> tuple[onnx.ModelProto, str, list[Declared]]:
+    """Return mutant `number` of a seed, what was done to it, and the shapes that its inputs had before."""
     random = np.random.default_rng([seed, number])
     name = BASES[number % len(BASES)]
     model = onnx.load_model_from_string(base(name))
+    usual = [declared(value) for value in model.graph.input]
     done = []
-    for _ in range(random.choice([1, 1, 1, 2])):
+    kinds = [MUTATIONS] * random.choice([0, 1, 1, 1, 2]) + [DISGUISES] * random.choice([0, 0, 0, 0, 0, 1, 2])
+    for mutations in kinds or [DISGUISES, DISGUISES]:
         for _ in range(20):
-            mutation = MUTATIONS[random.integers(len(MUTATIONS))]
             with np.errstate(all="ignore"):
-                what = mutation(model.graph, random)
+                what = mutations[random.integers(len(mutations))](model.graph, random)
             if what:
                 done.append(what)
                 break
-    return model, f"{name}: {'; '.join(done)}"
+    return model, f"{name}: {'; '.join(done)}", usual
 
 
-def judge(model: onnx.ModelProto, what: str) -> Verdict:
-    """Fuse a model, and run it before and after at three sizes."""
+def judge(model: onnx.ModelProto, what: str, usual: list[Declared]) -> Verdict:
+    """Fuse a model, and run it before and after in every shape that it permits."""
     try:
         before = session(model)
     except Exception:
@@ -84,20 +85,35 @@ def judge(model: onnx.ModelProto, what: str) -> Verdict:
     fused, findings = fuse_decode_bbox(model)
     if not any(finding.fused for finding in findings):
         return Verdict("refused", what, "; ".join(finding.reason for finding in findings))
+    after = cache(lambda: session(fused))  # made in the comparison: a model that doesn't load is a wrong one
+    return compared(
+        what,
+        lambda feeds: before.run(None, feeds),
+        lambda feeds: after().run(None, feeds),
+        feeds_of(model, usual),
+        findings,
+    )
+
+
+Run = Callable[[dict[str, Any]], list[Any]]
+
+
+def compared(what: str, before: Run, after: Run, feeds: Iterable[dict[str, Any]], findings: Any) -> Verdict:
+    """Run a mutant and what fusion made of it."""
     ran = 0
-    for number, size in enumerate(SIZES):
-        feeds = feeds_for(model, size, np.random.default_rng(number))
+    for number, given in enumerate(feeds):
         try:
-            expected = before.run(None, feeds)
+            expected = before(given)
         except Exception:
-            continue  # the mutant itself cannot run at this size
-        ran += 1
+            continue  # the mutant itself cannot run on these shapes
+        ran += number < len(feeding.SIZES)
         try:
-            problem = difference(expected, session(fused).run(None, feeds), feeds)
+            problem = difference(expected, after(given), given)
         except Exception as error:
-            problem = f"the fused model fails: {error}"
+            problem = f"the fused model fails: {error!r}"
         if problem:
-            return Verdict("wrong", what, f"at {size}: {problem}; {findings}")
+            shapes = {name: value.shape for name, value in given.items()}
+            return Verdict("wrong", what, f"at {shapes}: {problem}; {findings}")
     return Verdict("right" if ran else "invalid", what)
 
 
@@ -109,7 +125,8 @@ def difference(expected: list[Any], got: list[Any], feeds: dict[str, Any]) -> st
         finite = np.isfinite(left.astype(np.float64))
         if not np.array_equal(finite, np.isfinite(right.astype(np.float64))):
             return "other elements are finite"
-        largest = max(np.abs(value.astype(np.float64)).max(initial=1) for value in feeds.values())
+        numbers = [value.astype(np.float64) for value in feeds.values() if value.dtype.kind == "f"]
+        largest = max(np.abs(value).max(initial=1) for value in numbers)
         # exp(t) is as inexact as t is large, and every coordinate of a box holds the sum of the largest terms
         slack = ULPS * np.finfo(left.dtype).eps * (np.abs(left.astype(np.float64)) + largest)
         with np.errstate(all="ignore"):
@@ -120,29 +137,32 @@ def difference(expected: list[Any], got: list[Any], feeds: dict[str, Any]) -> st
 
 
 def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    """Return a session that does as ONNX says: optimized, a Reshape to a shape's own sizes never fails."""
     options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def feeds_for(model: onnx.ModelProto, size: tuple[int, int], random: Random) -> dict[str, Any]:
-    """Return boxes for the second input and predictions, on both sides of the clip, for the first."""
-    feeds = {}
-    for value, draw in zip(model.graph.input, (_predictions, _boxes), strict=True):
-        tensor = value.type.tensor_type
-        free = iter(size)
-        shape = [dim.dim_value or next(free) for dim in tensor.shape.dim]
-        feeds[value.name] = draw(random, shape).astype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    return feeds
+def declared(value: onnx.ValueInfoProto) -> Declared:
+    """Return the shape that a graph input declares."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
 
 
-def _predictions(random: Random, shape: list[int]) -> Any:
-    return random.normal(0, 1, shape) * random.choice([0.3, 1.0, 4.0, 5.0], shape)
-
-
-def _boxes(random: Random, shape: list[int]) -> Any:
-    return random.uniform(-50, 300, shape)  # every tenth or so with x2 < x1
+def feeds_of(model: onnx.ModelProto, usual: list[Declared]) -> Iterator[dict[str, Any]]:
+    """Yield boxes for the second input and predictions, on both sides of the clip, for the first."""
+    boxes = [
+        feeding.Input(
+            value.name, helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type), declared(value), shape
+        )
+        for value, shape in zip(model.graph.input, usual, strict=False)
+    ]
+    hiding = [value.name for value in model.graph.input[len(usual) :]]
+    return feeding.feeds(boxes[0], boxes[1], hiding, np.random.default_rng(0))
 
 
 # ---------------------------------------------------------------------------------------------------- mutations
@@ -326,6 +346,80 @@ def _bound(op: str, bound: float) -> Callable[[str, str, Any], tuple[str, list[A
     return make
 
 
+def _open_sizes(graph: Any, random: Random) -> str:
+    """Leave sizes of an input open, by no name, by one of their own, or by one that both inputs have."""
+    value = graph.input[random.integers(2)]
+    dims = value.type.tensor_type.shape.dim
+    if not dims:
+        return ""
+    for place in {int(random.integers(len(dims))), int(random.integers(len(dims)))}:
+        dims[place].Clear()
+        name = str(random.choice(["", f"{value.name}_{place}", f"open_{place}"]))
+        if name:
+            dims[place].dim_param = name
+    return f"{value.name} has the shape {declared(value)}"
+
+
+def _open_rank(graph: Any, random: Random) -> str:
+    value = graph.input[random.integers(2)]
+    value.type.tensor_type.ClearField("shape")
+    return f"{value.name} has any rank"
+
+
+def _forget(graph: Any, random: Random) -> str:
+    """Drop what the file says of inner tensors and of its outputs' shapes."""
+    for value in graph.output:
+        value.type.tensor_type.ClearField("shape")
+    del graph.value_info[:]
+    return "shapes of inner tensors and outputs dropped"
+
+
+def _claim(graph: Any, random: Random) -> str:
+    """Say of an inner tensor that it has a shape."""
+    node = _pick(random, [node for node in graph.node if node.op_type not in ("Constant", "Shape")])
+    shape = _pick(random, [["N", 4], ["N", 12], [1, "N", 4], [6, 4], ["N"], [None, None, None]])
+    kind = graph.input[0].type.tensor_type.elem_type
+    stale = [value for value in graph.value_info if value.name == node.output[0]]
+    for value in stale:
+        graph.value_info.remove(value)
+    graph.value_info.append(helper.make_tensor_value_info(node.output[0], kind, shape))
+    return f"the output of {node.op_type} is said to be {shape}"
+
+
+def _hide(graph: Any, random: Random) -> str:
+    """Let an input through an operator whose result has a rank that another input decides."""
+    source = graph.input[random.integers(2)]
+    hidden = f"hidden_{source.name}"
+    if any(hidden in node.output for node in graph.node):
+        return ""
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            if name == source.name:
+                node.input[place] = hidden
+    way = _pick(random, [INDEX, FORM, CHOICE])
+    other = f"{way}{source.name}"
+    if way == CHOICE:
+        branches = {
+            f"{side}_branch": helper.make_graph(
+                [helper.make_node("Unsqueeze" if side == "else" else "Identity", inputs, [f"{side}_{hidden}"])],
+                side,
+                [],
+                [helper.make_tensor_value_info(f"{side}_{hidden}", source.type.tensor_type.elem_type, None)],
+            )
+            for side, inputs in (
+                ("then", [source.name]),
+                ("else", [source.name, _integers(graph, f"{hidden}_axis", [0])]),
+            )
+        }
+        graph.node.insert(0, helper.make_node("If", [other], [hidden], **branches))
+        graph.input.append(helper.make_tensor_value_info(other, onnx.TensorProto.BOOL, []))
+    else:
+        graph.node.insert(0, helper.make_node({INDEX: "Gather", FORM: "Reshape"}[way], [source.name, other], [hidden]))
+        shape = None if way == INDEX else [None]
+        graph.input.append(helper.make_tensor_value_info(other, onnx.TensorProto.INT64, shape))
+    return f"{source.name} passes through {graph.node[0].op_type} by {other}"
+
+
 _END = np.iinfo(np.int64).max
 INSERTIONS = [
     _one("Identity"),
@@ -370,6 +464,8 @@ MUTATIONS: list[Callable[[Any, Random], str]] = [
     _insert,
     _insert,
 ]
+# What hides knowledge without changing what a model computes on the usual shapes.
+DISGUISES: list[Callable[[Any, Random], str]] = [_open_sizes, _open_rank, _forget, _claim, _hide]
 
 
 def run(seed: int, count: int) -> tuple[Counter[str], list[Verdict]]:

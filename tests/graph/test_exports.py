@@ -6,7 +6,7 @@ import pytest
 
 from detops.graph import find_decode_bbox, fuse_decode_bbox
 
-from .models import DATA, check_valid, operators, run
+from .models import DATA, boxes, check_valid, operators, predictions, run
 
 EXPORTS = DATA / "exports"
 CLIP = 4.135166645050049
@@ -54,6 +54,29 @@ def test_other_forms_are_not_claimed(name: str, reason: str) -> None:
     assert fused == model
 
 
+@pytest.mark.parametrize("name", ["tv_single_c3.ts", "d2_stack.ts"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_open_width_is_refused(name: str, place: int) -> None:
+    """Columns are picked: five columns of anchors do as well as four, and one of predictions gives no boxes at all."""
+    model = onnx.load(EXPORTS / f"{name}.onnx")
+    model.graph.input[place].type.tensor_type.shape.dim[1].dim_param = "width"
+    fused, findings = fuse_decode_bbox(model)
+    assert [finding.fused for finding in findings] == [False]
+    assert "which the model leaves open" in findings[0].reason
+    assert fused == model
+
+
+def test_boxes_of_one_row_are_not_spread_over_others() -> None:
+    """Against 6 x 6 anchors, predictions of (6, 1) boxes are spread along the first axis, which a Reshape hides."""
+    model = onnx.load(EXPORTS / "mm_plain.dyn.onnx")
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "boxes"
+    del model.graph.value_info[:]  # which says otherwise
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.box_predictions) == (True, "view")
+    feeds = {"d": predictions((6, 1, 4)), "b": boxes((6, 6, 4))}
+    np.testing.assert_allclose(run(fused, feeds)[0], run(model, feeds)[0], rtol=1e-5, atol=1e-3)
+
+
 def _retinanet() -> onnx.ModelProto:
     """Return the model with random weights for those that the file leaves out, and its decodes as outputs."""
     model = onnx.load(EXPORTS / "retinanet.ts.noweights.onnx")
@@ -72,7 +95,7 @@ def test_retinanet_has_five_decodes() -> None:
     findings = find_decode_bbox(EXPORTS / "retinanet.ts.noweights.onnx")
     assert [finding.fused for finding in findings] == [True] * 5
     assert {(finding.operator, finding.decode_clip, finding.classes) for finding in findings} == {
-        ("DecodeBboxV2", CLIP, None)
+        ("DecodeBbox", CLIP, 1)
     }
     assert len({finding.decoded_boxes for finding in findings}) == 5
 
@@ -81,7 +104,7 @@ def test_fused_retinanet_is_valid_and_runs_the_same() -> None:
     model = _retinanet()
     fused, findings = fuse_decode_bbox(model)
     check_valid(fused)
-    assert operators(fused).count("DecodeBboxV2") == len(findings) == 5
+    assert operators(fused).count("DecodeBbox") == len(findings) == 5
     assert operators(fused).count("Exp") == 0
     image = np.random.default_rng(0).random((3, 64, 64), dtype=np.float32)
     before, after = run(model, {"image.1": image}), run(fused, {"image.1": image})

@@ -279,6 +279,19 @@ def test_decodes_that_share_anchors_and_constants() -> None:
         np.testing.assert_array_equal(left, right)
 
 
+def test_decode_whose_anchors_are_decoded_boxes() -> None:
+    """A cascade: the second stage refines the boxes of the first one, with nothing in between."""
+    model = _twice("out")
+    fused, findings = fuse_decode_bbox(model)
+    assert [(each.fused, each.box_predictions, each.anchors) for each in findings] == [
+        (True, "d", "b"),
+        (True, "e", "out"),
+    ]
+    feeds = feeds_of(model) | {"e": predictions((6, 4), 9) / 4}
+    for left, right in zip(run(model, feeds), run(fused, feeds), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
 def test_constant_anchors() -> None:
     model = decode_model({}, {"b": boxes((6, 4), 3)}, inputs="float[6,4] d", outputs="float[6,4] out")
     fused, (finding,) = fuse_decode_bbox(model)

@@ -11,6 +11,7 @@ from detops.graph import find_decode_bbox, fuse_decode_bbox
 from detops.graph._load import load
 from detops.graph._scope import counts_fit, fitting_scopes
 from detops.graph._tf_schema import messages
+from detops.graph._tf_shapes import Shapes
 
 from . import interpreter
 from .models import DATA, golden, index
@@ -25,7 +26,7 @@ REASONS = {
     "neg_maximum": "Maximum in place of Minimum",
     "neg_min_on_xy": "act on tx and ty",
     "neg_split_axis": "both axes are mixed",
-    "neg_transpose_wrong_inverse": "isn't what a decode gives",
+    "neg_transpose_wrong_inverse": "transpose_2 isn't the inverse of",
 }
 FUSED = sorted(name for name, entry in index().items() if entry["fuse"])
 
@@ -194,6 +195,82 @@ def test_unknown_rank_must_hold_for_rows_of_boxes() -> None:
     assert not any(finding.fused for finding in find_decode_bbox(graph.SerializeToString()))
 
 
+def test_unknown_rank_is_refused() -> None:
+    """Boxes of (1, N, 4) against anchors of (N, 4) come out as (N, 4), and nothing says that there are none."""
+    graph = graph_def("pos_concat_last_axis")
+    node = next(node for node in graph.node if node.name == "box_logits")
+    node.attr["shape"].shape.unknown_rank = True
+    del node.attr["shape"].shape.dim[:]
+    (finding,) = find_decode_bbox(graph.SerializeToString())
+    assert not finding.fused
+    assert "if box_logits:0 has the right rank, which the model leaves open" in finding.reason
+
+
+def test_open_number_of_coordinates_is_refused() -> None:
+    """2N boxes of (2N, 4) against as many numbers in anchors of (N, 8) come out as (N, 8)."""
+    graph = graph_def("pos_concat_last_axis")
+    next(node for node in graph.node if node.name == "anchors").attr["shape"].shape.dim[1].size = -1
+    (finding,) = find_decode_bbox(graph.SerializeToString())
+    assert not finding.fused
+    assert "if anchors:0 has the right number of columns, which the model leaves open" in finding.reason
+
+
+@pytest.mark.parametrize("name", sorted(index()))
+def test_inferred_shapes_are_right(name: str) -> None:
+    graph = graph_def(name)
+    shapes = Shapes({node.name: node for node in graph.node})
+    feeds, _ = golden(name)
+    named = [node.name for node in graph.node if node.op != "NoOp"]
+    known = 0
+    for node, value in zip(named, interpreter.run(graph, feeds, named), strict=True):
+        shape = shapes.of(f"{node}:0")
+        if shape is not None:
+            known += 1
+            assert len(shape) == np.ndim(value), node
+            assert all(dim in (None, size) for dim, size in zip(shape, np.shape(value), strict=True)), node
+    assert known > 0.8 * len(named)
+    assert graph == graph_def(name)
+
+
+def test_shapes_of_a_region_proposal_network() -> None:
+    """What a frozen graph has before its decode, as (name, operator, inputs): no shape is stated but for constants."""
+    graph = messages()["GraphDef"]()
+    numbers = {"zero": 0, "one": 1, "three": 3, "four": 4, "minus": -1, "begin": [0, 0, 0, 0], "rows": [-1, 4]}
+    for name, value in numbers.items():
+        _constant(graph, name, np.array(value, np.int32))
+    _constant(graph, "all_anchors", np.zeros((9, 9, 3, 4), np.float32))
+    _constant(graph, "weights", np.zeros((5, 8), np.float32))
+    listed = """image Placeholder; conv Conv2D image; form Shape conv; height StridedSlice form zero one one;
+        logits_form Pack height height three four; logits Reshape conv logits_form; size Pack height height minus minus;
+        anchors Slice all_anchors begin size; flat Reshape anchors rows; scores Reshape conv minus_list;
+        minus_list Pack minus; top TopKV2 scores three; best GatherV2 flat top:1 zero;
+        kept NonMaxSuppressionV3 best scores;
+        rois GatherV2 best kept zero; more ExpandDims rois one; both ConcatV2 more more one; dense MatMul rois weights;
+        bounded ClipByValue rois four four; loop_a Relu loop_b; loop_b Relu loop_a; strange Unheard image"""
+    for line in listed.split(";"):
+        name, op, *inputs = line.split()
+        graph.node.add(name=name, op=op, input=inputs)
+    graph.node[-len(listed.split(";")) + 3].attr["shrink_axis_mask"].i = 1
+    before = graph.SerializeToString(deterministic=True)
+    shapes = Shapes({node.name: node for node in graph.node})
+    expected = {
+        "image": None,
+        "logits": (None, None, 3, 4),
+        "anchors": (None, None, 3, 4),
+        "flat": (None, 4),
+        "top:1": (None,),
+        "best": (None, 4),
+        "rois": (None, 4),
+        "both": (None, 2, 4),
+        "dense": (None, 8),
+        "bounded": (None, 4),
+        "loop_a": None,
+        "strange": None,
+    }
+    assert {name: shapes.of(name) for name in expected} == expected
+    assert graph.SerializeToString(deterministic=True) == before
+
+
 def test_control_inputs_move_to_the_new_node() -> None:
     graph = graph_def("pos_half")
     graph.node.add(name="ready", op="NoOp")
@@ -282,12 +359,26 @@ def shuffled_file_order(graph: Any) -> None:
 
 
 @variation
-def neither_scopes_nor_shapes(graph: Any) -> None:
+def no_scopes(graph: Any) -> None:
     for node in graph.node:
         node.name = node.name.replace("/", "_")
         node.input[:] = [name.replace("/", "_") for name in node.input]
-        if "shape" in node.attr:
+
+
+@variation
+def shapes_that_follow_from_the_operators(graph: Any) -> None:
+    """Nothing is said of the inputs, and a Reshape makes rows of four of each."""
+    _constant(graph, "four", np.array(4, np.int32))
+    _constant(graph, "any", np.array(-1, np.int32))
+    form = graph.node.add(name="form", op="Pack", input=["any", "four"])
+    form.attr["N"].i = 2
+    for node in list(graph.node):
+        if node.op == "Placeholder":
             del node.attr["shape"]
+            for reader in graph.node:
+                reader.input[:] = [f"{node.name}_rows" if name == node.name else name for name in reader.input]
+            rows = graph.node.add(name=f"{node.name}_rows", op="Reshape", input=[node.name, "form"])
+            rows.attr["T"].type = node.attr["dtype"].type
 
 
 @pytest.mark.parametrize("name", sorted(VARIATIONS))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,9 +16,11 @@ import numpy as np
 from detops.graph import fuse_decode_bbox
 from detops.graph._tf_schema import messages
 
+from . import feeds as feeding
 from . import interpreter
+from .feeds import FORM, INDEX, Declared, Random
 from .models import DATA, index
-from .mutants import SIZES, Random, Verdict, difference, from_command_line
+from .mutants import Verdict, compared, from_command_line
 
 BASES = (*sorted(name for name, entry in index().items() if entry["fuse"]), "neg_maximum", "neg_concat_order")
 KINDS = (("AddV2", "Sub", "Mul", "RealDiv"), ("Minimum", "Maximum", "AddV2"), ("Exp", "Identity"))
@@ -32,58 +35,58 @@ def parse(data: bytes) -> Any:
     return messages()["GraphDef"].FromString(data)
 
 
-def mutant(seed: int, number: int) -> tuple[Any, str, list[str]]:
-    """Return mutant `number` of a seed, what was done to it, and the outputs to compare."""
+def mutant(seed: int, number: int) -> tuple[Any, str, str]:
+    """Return mutant `number` of a seed, what was done to it, and the name of its base."""
     random = np.random.default_rng([seed, number])
     name = BASES[number % len(BASES)]
     graph = parse(base(name))
     done = []
-    for _ in range(random.choice([1, 1, 2])):
+    kinds = [MUTATIONS] * random.choice([0, 1, 1, 2]) + [DISGUISES] * random.choice([0, 0, 0, 0, 0, 1, 2])
+    for mutations in kinds or [DISGUISES, DISGUISES]:
         what = ""
         for _ in range(20):
             with np.errstate(all="ignore"):
-                what = what or MUTATIONS[random.integers(len(MUTATIONS))](graph, random)
+                what = what or mutations[random.integers(len(mutations))](graph, random)
         done.append(what)
-    return graph, f"{name}.pb: {'; '.join(done)}", index()[name]["outputs"]
+    return graph, f"{name}.pb: {'; '.join(done)}", name
 
 
-def judge(graph: Any, what: str, outputs: list[str]) -> Verdict:
-    """Fuse a graph, and run it before and after at three sizes."""
+def judge(graph: Any, what: str, name: str) -> Verdict:
+    """Fuse a graph, and run it before and after in every shape that it permits."""
     try:
         data, findings = fuse_decode_bbox(graph.SerializeToString())
     except ValueError:
         return Verdict("invalid", what)  # a cycle
     if not any(finding.fused for finding in findings):
         return Verdict("refused", what, "; ".join(finding.reason for finding in findings))
-    ran = 0
-    for number, size in enumerate(SIZES):
-        feeds = _feeds(graph, size, np.random.default_rng(number))
-        with np.errstate(all="ignore"):
-            try:
-                expected = interpreter.run(graph, feeds, outputs)
-            except Exception:
-                continue  # the mutant itself cannot run at this size
-            ran += 1
-            try:
-                problem = difference(expected, interpreter.run(parse(data), feeds, outputs), feeds)
-            except Exception as error:
-                problem = f"the fused graph fails: {error!r}"
-        if problem:
-            return Verdict("wrong", what, f"at {size}: {problem}; {findings}")
-    return Verdict("right" if ran else "invalid", what)
+    after, outputs = parse(data), index()[name]["outputs"]
+    with np.errstate(all="ignore"):
+        return compared(
+            what,
+            lambda feeds: interpreter.run(graph, feeds, outputs),
+            lambda feeds: interpreter.run(after, feeds, outputs),
+            _feeds(graph, parse(base(name))),
+            findings,
+        )
 
 
-def _feeds(graph: Any, size: tuple[int, int], random: Random) -> dict[str, Any]:
-    feeds: dict[str, Any] = {}
-    for node in graph.node:
-        if node.op == "Placeholder":
-            free = iter(size)
-            shape = [dim.size if dim.size >= 0 else next(free) for dim in node.attr["shape"].shape.dim]
-            boxes = random.uniform(-50, 300, shape)
-            logits = random.normal(0, 1, shape) * random.choice([0.3, 1.0, 4.0, 5.0], shape)
-            values = logits if node.name.startswith("box") else boxes
-            feeds[node.name] = values.astype(interpreter.TYPES[node.attr["dtype"].type])
-    return feeds
+def _inputs(graph: Any) -> dict[str, Any]:
+    return {node.name: node for node in graph.node if node.op == "Placeholder"}
+
+
+def _declared(node: Any) -> Declared:
+    shape = node.attr["shape"].shape
+    return None if shape.unknown_rank else tuple(dim.size if dim.size >= 0 else None for dim in shape.dim)
+
+
+def _feeds(graph: Any, original: Any) -> Iterator[dict[str, Any]]:
+    now, before = _inputs(graph), _inputs(original)
+    boxes = [
+        feeding.Input(name, interpreter.TYPES[node.attr["dtype"].type], _declared(now[name]), _declared(node))
+        for name, node in before.items()
+    ]
+    boxes.sort(key=lambda each: not each.name.startswith("box"))
+    return feeding.feeds(boxes[0], boxes[1], [name for name in now if name not in before], np.random.default_rng(0))
 
 
 def _pick(random: Random, items: list[Any]) -> Any:
@@ -177,6 +180,55 @@ def _constant(graph: Any, name: str, value: Any) -> str:
     return name
 
 
+def _open_sizes(graph: Any, random: Random) -> str:
+    """Leave sizes of an input open."""
+    node = _pick(random, [node for node in _inputs(graph).values() if "_of_" not in node.name])
+    for dim in node.attr["shape"].shape.dim:
+        if random.random() < 0.5:
+            dim.size = -1
+    return f"{node.name} has the shape {_declared(node)}"
+
+
+def _open_rank(graph: Any, random: Random) -> str:
+    node = _pick(random, [node for node in _inputs(graph).values() if "_of_" not in node.name])
+    node.attr["shape"].shape.unknown_rank = True
+    del node.attr["shape"].shape.dim[:]
+    return f"{node.name} has any rank"
+
+
+def _claim(graph: Any, random: Random) -> str:
+    """Say of an inner tensor that it has a shape."""
+    node = _pick(random, [node for node in graph.node if node.op not in ("Const", "Placeholder", "NoOp", "Split")])
+    shape = _pick(random, [[-1, 4], [1, -1, 4], [6, 4], [-1]])
+    del node.attr["_output_shapes"].list.shape[:]
+    stated = node.attr["_output_shapes"].list.shape.add()
+    for size in shape:
+        stated.dim.add(size=size)
+    return f"the output of {node.op} is said to be {shape}"
+
+
+def _hide(graph: Any, random: Random) -> str:
+    """Let an input through an operator whose result has a rank that another input decides."""
+    source = _pick(random, [node for node in _inputs(graph).values() if "_of_" not in node.name])
+    hidden, way = f"hidden_{source.name}", _pick(random, [INDEX, FORM])
+    if any(node.name == hidden for node in graph.node):
+        return ""
+    for node in graph.node:
+        node.input[:] = [hidden if name.split(":")[0] == source.name else name for name in node.input]
+    other = graph.node.add(name=f"{way}{source.name}", op="Placeholder")
+    other.attr["dtype"].type = 3
+    other.attr["shape"].shape.SetInParent()
+    if way == INDEX:
+        other.attr["shape"].shape.unknown_rank = True
+    else:
+        other.attr["shape"].shape.dim.add(size=-1)
+    node = graph.node.add(name=hidden, op={INDEX: "GatherV2", FORM: "Reshape"}[way], input=[source.name, other.name])
+    node.attr["T"].type = source.attr["dtype"].type
+    if way == INDEX:
+        node.input.append(_constant(graph, f"{hidden}_axis", np.array(0, np.int32)))
+    return f"{source.name} passes through {node.op} by {other.name}"
+
+
 MUTATIONS = [
     _change_constant,
     _change_constant,
@@ -188,6 +240,8 @@ MUTATIONS = [
     _insert,
     _insert,
 ]
+# What hides knowledge without changing what a graph computes on the usual shapes.
+DISGUISES = [_open_sizes, _open_rank, _claim, _hide]
 
 
 def run(seed: int, count: int) -> tuple[Counter[str], list[Verdict]]:

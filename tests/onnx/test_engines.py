@@ -40,6 +40,7 @@ def test_engines_agree(operator: Operator, dtype: str) -> None:
         with np.errstate(all="ignore"):
             wanted = run_reference(proto, feeds(operator, inputs))
         same(run_native(proto, feeds(operator, inputs)), wanted)
+        assert {result.ndim for result in wanted} == {operator.rank or inputs[0].ndim}
 
     check()
 

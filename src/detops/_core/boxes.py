@@ -2,7 +2,7 @@
 import cython
 
 if not cython.compiled:
-    from detops._core.scalar import exp, log, real, typed
+    from detops._core.scalar import exp, log, product, real, typed
 
 
 @cython.cfunc
@@ -42,6 +42,15 @@ def encode_span(low: real, high: real, anchor_low: real, anchor_high: real) -> t
 def unscale(prediction: real, scale: real, mean: real) -> real:
     """What a network predicts, as the coder's own quantity."""
     return prediction / scale + mean
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def unscale_by_inverse(prediction: real, inverse: real, mean: real) -> real:
+    """The same to the bit, and quicker, for a scale that is a power of two."""
+    return product(prediction, inverse) + mean
 
 
 @cython.cfunc

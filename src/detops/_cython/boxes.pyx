@@ -1,5 +1,6 @@
 """Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4)."""
 
+from libc.math cimport fabs, frexp
 from libc.string cimport memcpy
 
 include "scalar.pxi"
@@ -83,15 +84,33 @@ cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block)
         memcpy(boxes.out + 4 * first, rows, 4 * block.count * sizeof(real))
 
 
-cdef inline void decode_side(const Boxes* boxes, int side, Block* block) noexcept nogil:
+cdef inline bint inverts(double scale) noexcept nogil:
+    """Whether multiplying by the inverse is the same as dividing: the scale is a power of two."""
+    cdef int exponent
+    return frexp(fabs(scale), &exponent) == 0.5 and -100 < exponent < 100
+
+
+cdef inline bint all_invert(const Boxes* boxes) noexcept nogil:
+    return (inverts(boxes.scales[0]) and inverts(boxes.scales[1])
+            and inverts(boxes.scales[2]) and inverts(boxes.scales[3]))
+
+
+cdef inline void decode_side(const Boxes* boxes, int side, bint inverted, Block* block) noexcept nogil:
+    """The left and right of all boxes of a block, or the top and bottom."""
     cdef real scale = <real> boxes.scales[side], mean = <real> boxes.means[side]
     cdef real size_scale = <real> boxes.scales[2 + side], size_mean = <real> boxes.means[2 + side]
+    cdef real inverse = 1 / scale, size_inverse = 1 / size_scale
     cdef real lower = <real> boxes.lower_clip, upper = <real> boxes.decode_clip
     cdef real shift, growth
     cdef Py_ssize_t j
     for j in range(block.count):
-        shift = unscale(block.subject[side][j], scale, mean)
-        growth = unscale(block.subject[2 + side][j], size_scale, size_mean)
+        # Divisions take as long as all the rest, and most coders have scales of 1.
+        if inverted:
+            shift = unscale_by_inverse(block.subject[side][j], inverse, mean)
+            growth = unscale_by_inverse(block.subject[2 + side][j], size_inverse, size_mean)
+        else:
+            shift = unscale(block.subject[side][j], scale, mean)
+            growth = unscale(block.subject[2 + side][j], size_scale, size_mean)
         block.subject[side][j], block.subject[2 + side][j] = decode_span(
             shift, growth, block.anchors[side][j], block.anchors[2 + side][j], lower, upper)
 
@@ -111,11 +130,16 @@ cdef inline void encode_side(const Boxes* boxes, int side, Block* block) noexcep
 cdef int decode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one box."""
     cdef const Boxes* boxes = <const Boxes*> arguments
+    cdef bint inverted = all_invert(boxes)
     cdef Block block
     while begin < end:
         load(boxes, begin, end, &block)
-        decode_side(boxes, 0, &block)
-        decode_side(boxes, 1, &block)
+        if inverted:
+            decode_side(boxes, 0, True, &block)
+            decode_side(boxes, 1, True, &block)
+        else:
+            decode_side(boxes, 0, False, &block)
+            decode_side(boxes, 1, False, &block)
         store(boxes, begin, &block)
         begin += block.count
     stream_end()

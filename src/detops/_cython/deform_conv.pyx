@@ -1,14 +1,16 @@
 """Deformable convolution: columns of sampled elements, block by block, times the kernel's weights."""
 
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
+include "scratch.pxi"
 include "product.pxi"
+include "transpose.pxi"
 include "deform_conv.pxi"
 include "../_core/sampling.py"
+include "columns.pxi"
 
 
 cdef enum:
@@ -17,149 +19,28 @@ cdef enum:
     MAX_BLOCK = 96
     # Without im2col_step so many bytes of images are copied at a time.
     STEP_BYTES = 1 << 23
-    # Pixels that are copied together.
-    PIXELS = 32
     LINE = 64
-
-
-cdef struct Step:
-    const DeformConv* conv
-    # Images [first, first + count).
-    Py_ssize_t first
-    Py_ssize_t count
-    # Copies with the channels innermost: (count, pixels + 1, channels). The last pixel is zero: what lies outside.
-    real* copies
-    # Weights in panels: (groups, panels, terms, LANES).
-    real* packed
-    Py_ssize_t pixels
-    Py_ssize_t positions
-    Py_ssize_t taps
-    # Of one group: channels and outputs, panels of LANES outputs, terms of a sum, and elements from column to column.
-    Py_ssize_t width
-    Py_ssize_t outputs
-    Py_ssize_t panels
-    Py_ssize_t terms
-    Py_ssize_t stride
-    # Positions of a block, a multiple of ROWS.
-    Py_ssize_t block
-
-
-cdef int pack_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is one panel of weights: its terms run over the taps, and for each over the channels."""
-    cdef const Step* step = <const Step*> arguments
-    cdef Py_ssize_t item, first, lane, channel, tap
-    cdef const real* source
-    cdef real* target
-    for item in range(begin, end):
-        first = item % step.panels * LANES
-        target = step.packed + item * step.terms * LANES
-        memset(target, 0, step.terms * LANES * sizeof(real))
-        for lane in range(min(<Py_ssize_t> LANES, step.outputs - first)):
-            source = step.conv.weight + (item // step.panels * step.outputs + first + lane) * step.terms
-            for channel in range(step.width):
-                for tap in range(step.taps):
-                    target[(tap * step.width + channel) * LANES + lane] = source[channel * step.taps + tap]
-    return 0
-
-
-cdef int copy_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is a run of pixels of one image, the zero pixel among the last."""
-    cdef const Step* step = <const Step*> arguments
-    cdef Py_ssize_t runs = step.pixels // PIXELS + 1, channels = step.conv.channels
-    cdef Py_ssize_t item, image, first, pixel, channel
-    cdef const real* source
-    cdef real* target
-    for item in range(begin, end):
-        image = item // runs
-        first = item % runs * PIXELS
-        source = step.conv.x + (step.first + image) * channels * step.pixels + first
-        target = step.copies + (image * (step.pixels + 1) + first) * channels
-        for channel in range(channels):
-            for pixel in range(min(<Py_ssize_t> PIXELS, step.pixels - first)):
-                target[pixel * channels + channel] = source[channel * step.pixels + pixel]
-        if step.pixels - first < PIXELS:
-            memset(target + (step.pixels - first) * channels, 0, channels * sizeof(real))
-    return 0
-
-
-cdef inline void blend_run(const real* map, const Py_ssize_t* corner, Py_ssize_t count, real fraction_y, real fraction_x,
-                           real factor, real* out) noexcept nogil:
-    """The blend of four corners in a run of channels."""
-    cdef const real* first = map + corner[0]
-    cdef const real* second = map + corner[1]
-    cdef const real* third = map + corner[2]
-    cdef const real* fourth = map + corner[3]
-    cdef Py_ssize_t i
-    cdef real a, b, c, d
-    a, b, c, d = bilinear_weights(fraction_y, fraction_x)
-    for i in range(count):
-        out[i] = blend(first[i], second[i], third[i], fourth[i], a, b, c, d) * factor
-
-
-cdef inline Py_ssize_t corner_at(const Step* step, Py_ssize_t y, Py_ssize_t x) noexcept nogil:
-    """Where in a copy the channels of an element start; those of the zero pixel where there is no such element."""
-    return (step.pixels if y < 0 or x < 0 else y * step.conv.width + x) * step.conv.channels
-
-
-cdef void sample_tap(const Step* step, const real* map, Py_ssize_t tap, Py_ssize_t channel, Py_ssize_t end,
-                     const Py_ssize_t* corner, real fraction_y, real fraction_x, real factor,
-                     real* column) noexcept nogil:
-    """The part of a column that belongs to a tap and to the channels of an offset group."""
-    cdef Py_ssize_t group, stop
-    # The channels of an offset group may belong to several groups, and the other way round.
-    while channel < end:
-        group = channel // step.width
-        stop = min(end, (group + 1) * step.width)
-        blend_run(map + channel, corner, stop - channel, fraction_y, fraction_x, factor,
-                  column + group * step.block * step.stride + tap * step.width + channel - group * step.width)
-        channel = stop
-
-
-cdef void sample_column(const Step* step, Py_ssize_t image, Py_ssize_t position, real* column) noexcept nogil:
-    """The column of one position: a run of channels for each tap, apart for each group."""
-    cdef const DeformConv* conv = step.conv
-    cdef const real* map = step.copies + image * (step.pixels + 1) * conv.channels
-    cdef Py_ssize_t shared = conv.channels // conv.offset_groups
-    cdef Py_ssize_t y = position // conv.out_width, x = position % conv.out_width
-    cdef Py_ssize_t group, tap, place, top, bottom, left, right
-    cdef const real* offset
-    cdef real fraction_y, fraction_x, factor
-    cdef Py_ssize_t[4] corner
-    for group in range(conv.offset_groups):
-        for tap in range(step.taps):
-            place = ((step.first + image) * conv.offset_groups + group) * step.taps + tap
-            offset = conv.offset + 2 * place * step.positions + position
-            factor = conv.mask[place * step.positions + position] if conv.mask else 1
-            top, bottom, fraction_y = linear_taps(
-                deformed(y, tap // conv.kernel_width, conv.stride[0], conv.padding[0], conv.dilation[0], offset[0]),
-                conv.height)
-            left, right, fraction_x = linear_taps(
-                deformed(x, tap % conv.kernel_width, conv.stride[1], conv.padding[1], conv.dilation[1],
-                         offset[step.positions]),
-                conv.width)
-            corner[0] = corner_at(step, top, left)
-            corner[1] = corner_at(step, top, right)
-            corner[2] = corner_at(step, bottom, left)
-            corner[3] = corner_at(step, bottom, right)
-            sample_tap(step, map, tap, group * shared, (group + 1) * shared, corner, fraction_y, fraction_x, factor,
-                       column)
+    # Multiplications that are worth another thread.
+    GRAIN = 1 << 20
 
 
 cdef void multiply(const Step* step, Py_ssize_t group, const real* columns, Py_ssize_t count, real* out) noexcept nogil:
     """The outputs of one group at the positions of a block."""
     cdef real[ROWS * LANES] sums
-    cdef Py_ssize_t panel, tile, first, row, lane, output
-    cdef real bias
+    cdef Py_ssize_t panel, tile, first, row, lane, output, lanes
     for panel in range(step.panels):
+        output = group * step.outputs + panel * LANES
+        lanes = min(<Py_ssize_t> LANES, step.outputs - panel * LANES)
         for tile in range((count + ROWS - 1) // ROWS):
             first = tile * ROWS
             panel_product(columns + first * step.stride, step.stride,
                           step.packed + (group * step.panels + panel) * step.terms * LANES, step.terms, sums)
-            for lane in range(min(<Py_ssize_t> LANES, step.outputs - panel * LANES)):
-                output = group * step.outputs + panel * LANES + lane
-                bias = step.conv.bias[output] if step.conv.bias else 0
-                for row in range(min(<Py_ssize_t> ROWS, count - first)):
-                    out[output * step.positions + first + row] = sums[row * LANES + lane] + bias
+            if step.conv.bias:
+                for row in range(ROWS):
+                    for lane in range(lanes):
+                        sums[row * LANES + lane] += step.conv.bias[output + lane]
+            transpose(sums, LANES, out + output * step.positions + first, step.positions,
+                      min(<Py_ssize_t> ROWS, count - first), lanes)
 
 
 cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -168,9 +49,11 @@ cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     cdef Py_ssize_t blocks = (step.positions + step.block - 1) // step.block
     cdef Py_ssize_t item, image, first, count, row, group
     cdef Py_ssize_t size = step.conv.groups * step.block * step.stride
-    cdef real* columns = <real*> malloc(size * sizeof(real))
-    if columns == NULL:
+    cdef Scratch scratch
+    cdef real* columns
+    if borrow(&scratch, size * sizeof(real)):
         return -1
+    columns = <real*> scratch.address
     for item in range(begin, end):
         image = item // blocks
         first = item % blocks * step.block
@@ -183,19 +66,21 @@ cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
                    ((count + ROWS - 1) // ROWS * ROWS - count) * step.stride * sizeof(real))
             multiply(step, group, columns + group * step.block * step.stride, count,
                      step.conv.out + (step.first + image) * step.conv.outputs * step.positions + first)
-    free(columns)
+    give_back(&scratch)
     return 0
 
 
 cdef int run_steps(Step* step, Py_ssize_t images, const Team* team) noexcept nogil:
     """Step by step: copy some images, and convolve the copies."""
     cdef Py_ssize_t blocks = (step.positions + step.block - 1) // step.block
-    cdef int failed = team.spread(team, pack_loop, step, step.conv.groups * step.panels, 1)
+    cdef Py_ssize_t grain = 1 + GRAIN // max(step.block * step.terms * step.conv.outputs, <Py_ssize_t> 1)
+    cdef int failed = team.spread(team, pack_loop, step, step.conv.groups * step.panels,
+                                  1 + GRAIN // 64 // max(step.terms * LANES, <Py_ssize_t> 1))
     while not failed and step.first < step.conv.images:
         step.count = min(images, step.conv.images - step.first)
         failed = team.spread(team, copy_loop, step, step.count * (step.pixels // PIXELS + 1), 4)
         if not failed:
-            failed = team.spread(team, convolve_loop, step, step.count * blocks, 1)
+            failed = team.spread(team, convolve_loop, step, step.count * blocks, grain)
         step.first += step.count
     return failed
 
@@ -204,6 +89,7 @@ cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noe
     cdef const DeformConv* conv = <const DeformConv*> arguments
     cdef Py_ssize_t images, bytes, rows
     cdef int failed = -1
+    cdef Scratch scratch
     cdef Step step
     step.conv = conv
     step.first = 0
@@ -221,13 +107,11 @@ cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noe
     step.block = max(rows // ROWS, <Py_ssize_t> 1) * ROWS
     bytes = (step.pixels + 1) * conv.channels * sizeof(real)
     images = min(conv.images, conv.im2col_step if conv.im2col_step else STEP_BYTES // max(bytes, <Py_ssize_t> 1) + 1)
-    # One byte more, as NULL may stand for no bytes.
-    step.copies = <real*> malloc(images * bytes + 1)
-    step.packed = <real*> malloc(conv.groups * step.panels * step.terms * LANES * sizeof(real) + 1)
-    if step.copies and step.packed:
+    if not borrow(&scratch, images * bytes + conv.groups * step.panels * step.terms * LANES * sizeof(real)):
+        step.packed = <real*> scratch.address
+        step.copies = step.packed + conv.groups * step.panels * step.terms * LANES
         failed = run_steps(&step, images, team)
-    free(step.copies)
-    free(step.packed)
+    give_back(&scratch)
     return failed
 
 

@@ -42,7 +42,14 @@ cdef inline void moments_of_block(const element* x, Py_ssize_t count, real* mean
     cdef real[LANES] sums, squares
     cdef Py_ssize_t whole = count - count % LANES
     cdef Py_ssize_t i, j
-    cdef real origin = x[0], apart
+    cdef real origin = x[0], apart, sum = 0, sum_of_squares = 0
+    if whole == 0:
+        for j in range(count):
+            apart = x[j] - origin
+            sum += apart
+            sum_of_squares += apart * apart
+        mean[0], spread[0] = shifted_moments(count, origin, sum, sum_of_squares)
+        return
     for j in range(LANES):
         apart = x[whole + j] - origin if whole + j < count else 0
         sums[j] = apart

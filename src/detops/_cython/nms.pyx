@@ -7,114 +7,13 @@ include "../_core/iou.py"
 include "ordering.pxi"
 include "suppression.pxi"
 include "nms.pxi"
+include "candidates.pxi"
+include "labels.pxi"
 
 
 cdef enum:
-    # Scores that are passed over at once where none takes part.
-    STRETCH = 32
-
-
-cdef Py_ssize_t collect(const real* scores, Py_ssize_t count, real threshold, bint strict,
-                        Candidate* candidates) noexcept nogil:
-    """Write a candidate for each score that takes part; return how many."""
-    cdef Py_ssize_t stretch, i, start, end
-    cdef Py_ssize_t found = 0
-    cdef int passing
-    for stretch in range((count + STRETCH - 1) // STRETCH):
-        start = stretch * STRETCH
-        end = min(start + STRETCH, count)
-        passing = 0
-        for i in range(start, end):
-            passing |= is_candidate(scores[i], threshold, strict)
-        if passing:
-            for i in range(start, end):
-                # Written in any case, and overwritten unless it is counted: a branch would often be guessed wrong.
-                candidates[found].key = falling(scores[i])
-                candidates[found].index = i
-                found += is_candidate(scores[i], threshold, strict)
-    return found
-
-
-cdef struct Labelled:
-    # The candidates of each label side by side, from starts[label] on.
-    const Nms* nms
-    Rule rule
-    Candidate* items
-    Candidate* spare
-    Py_ssize_t* starts
-    Py_ssize_t* found
-
-
-cdef int select_labels(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is one label."""
-    cdef const Labelled* work = <const Labelled*> arguments
-    cdef Py_ssize_t label, start
-    cdef int failed = 0
-    for label in range(begin, end):
-        start = work.starts[label]
-        work.found[label] = select(work.items + start, work.spare + start, work.starts[label + 1] - start,
-                                   work.nms.boxes, &work.rule, work.nms.limit)
-        failed |= work.found[label] < 0
-    return -1 if failed else 0
-
-
-cdef Py_ssize_t part_by_label(Labelled* work, Py_ssize_t count) noexcept nogil:
-    """Bring the candidates in spare in order of their labels; return the number of labels, -1 without memory."""
-    cdef Queue queue
-    cdef Candidate* held
-    cdef Py_ssize_t labels = 0
-    cdef Py_ssize_t i
-    for i in range(count):
-        work.spare[i].key = <uint64_t> work.nms.labels[work.spare[i].index]
-    if open_queue(&queue, work.items, work.spare, count):
-        return -1
-    sort_until(&queue, count - 1)
-    free(queue.ends)
-    for i in range(count):
-        labels += i == 0 or work.items[i].key != work.items[i - 1].key
-    work.starts = <Py_ssize_t*> malloc((2 * labels + 1) * sizeof(Py_ssize_t))
-    if work.starts == NULL:
-        return -1
-    work.found = work.starts + labels + 1
-    labels = 0
-    for i in range(count):
-        if i == 0 or work.items[i].key != work.items[i - 1].key:
-            work.starts[labels] = i
-            labels += 1
-    work.starts[labels] = count
-    for i in range(count):
-        work.items[i].key = falling(work.nms.scores[work.items[i].index])
-    held = work.items
-    work.items = work.spare
-    work.spare = held
-    return labels
-
-
-cdef Py_ssize_t join_labels(Labelled* work, Py_ssize_t labels, Py_ssize_t limit) noexcept nogil:
-    """Bring what was kept of all labels in order of score, at the head of spare; return how many, up to the limit."""
-    cdef Queue queue
-    cdef Candidate* held = work.items
-    cdef Py_ssize_t total = 0
-    cdef Py_ssize_t label, i
-    for label in range(labels):
-        for i in range(work.starts[label], work.starts[label] + work.found[label]):
-            work.items[total] = work.items[i]
-            total += 1
-    if open_queue(&queue, work.spare, work.items, total):
-        return -1
-    work.items = work.spare
-    work.spare = held
-    limit = min(limit, total)
-    sort_until(&queue, limit - 1)
-    free(queue.ends)
-    return limit
-
-
-cdef Py_ssize_t select_labelled(Labelled* work, Py_ssize_t count, const Team* team) noexcept nogil:
-    cdef Py_ssize_t labels = part_by_label(work, count)
-    if labels < 0 or team.spread(team, select_labels, work, labels, 1):
-        return -1
-    return join_labels(work, labels, work.nms.limit)
+    # Scores of all classes that are worth another thread.
+    GRAIN = 65536
 
 
 cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogil:
@@ -166,7 +65,7 @@ cdef int select_classes(const void* arguments, Py_ssize_t begin, Py_ssize_t end)
 
 cdef api int non_max_suppression_operator(const void* arguments, const Team* team) noexcept nogil:
     cdef const NonMaxSuppression* work = <const NonMaxSuppression*> arguments
-    return team.spread(team, select_classes, work, work.batches * work.classes, 1 + 8192 // work.count)
+    return team.spread(team, select_classes, work, work.batches * work.classes, 1 + GRAIN // work.count)
 
 
 cdef api int selected_rows_operator(const void* arguments, const Team* team) noexcept nogil:

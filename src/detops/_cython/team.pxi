@@ -1,12 +1,17 @@
 # Who does the work. A loop is a C function over the items [begin, end) of its arguments and knows no thread. An
-# operator is a C function that runs one or more loops on a team. NumPy callers bring a team of OpenMP threads, ONNX
-# Runtime's custom operators bring the session's own pool; both run the same operators. All return 0, or -1 where
+# operator is a C function that runs one or more loops on a team. NumPy callers bring detops' own threads, ONNX
+# Runtime's custom operators bring the session's pool; both run the same operators. All return 0, or -1 where
 # memory ran out.
 ctypedef int (*loop_t)(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 
+cdef struct Team
+
+# Calls the loop over all items, at least grain of them at a time.
+ctypedef int (*spread_t)(
+    const Team* team, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain) noexcept nogil
+
 cdef struct Team:
-    # Calls the loop over all items, at least grain of them at a time.
-    int (*spread)(const Team* team, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain) noexcept nogil
+    spread_t spread
     void* pool
     int threads
 

@@ -41,8 +41,8 @@ def find_decode_bbox(model: Any) -> list[Finding]:
     Notes
     -----
     What is equal is the arithmetic on real numbers. A NaN or an infinity may come out in other coordinates of its own
-    box where the model orders the arithmetic otherwise. The two inputs of a decode are taken to have as many boxes;
-    where they don't, and the model would broadcast one of them, a kernel for the fused node may raise.
+    box where the model orders the arithmetic otherwise. What a model leaves open in both inputs of a decode is taken to
+    agree; where it doesn't, and the model would broadcast one of them, a kernel for the fused node may raise.
 
     The scope rule for TensorFlow is that of CANN's ScopeDecodeBboxPass.
 

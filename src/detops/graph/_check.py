@@ -64,11 +64,10 @@ def tolerance(predictions: Array, anchors: Array, values: Parameters) -> NDArray
 def _other_sizes(proof: Proof) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Yield two pairs of shapes: dimensions that the proof left free get sizes of their own."""
     base_left, base_right = proof.shapes[0]
-    same_rank = [(left, right) for left, right in proof.shapes if len(left) == len(base_left)]
     for extra in (1, 4):
         left, right = list(base_left), list(base_right)
         for place in range(len(left)):
-            used = {shape[place] for _, shape in same_rank}
+            used = {shape[place] for _, shape in proof.shapes}
             if len(used) > 1:
                 left[place] = right[place] = (7 if len(left) < 3 else 3) + extra + place
                 while left[place] in used:

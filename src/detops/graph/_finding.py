@@ -39,9 +39,9 @@ class Finding:
     scales, means : tuple of 4 floats
         Predictions are taken as ``t / scale + mean``, in the order of the coordinates.
     axis : int or None
-        The axis that holds the coordinates.
+        The axis that holds the coordinates; None where the subgraph is not proved.
     classes : int or None
-        Predictions per anchor along `axis`; None where the proof holds for any number, or is missing.
+        Predictions per anchor along `axis`; None where the subgraph is not proved.
     fused : bool
         Whether the subgraph is proved and can be replaced (and, from `fuse_decode_bbox`, is).
     reason : str

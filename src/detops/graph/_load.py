@@ -28,9 +28,9 @@ class Loaded:
         """The kind of graph: "onnx" or "tensorflow"."""
         return "onnx" if hasattr(self.proto, "opset_import") else "tensorflow"
 
-    def reread(self, proto: Any, directory: str | None = None) -> list[Graph]:
+    def reread(self, proto: Any) -> list[Graph]:
         """Return the views of another message of this kind."""
-        return _onnx_io.read_graphs(proto, directory) if self.dialect == "onnx" else [_tf_io.read_graph(proto)]
+        return _onnx_io.read_graphs(proto, None) if self.dialect == "onnx" else [_tf_io.read_graph(proto)]
 
 
 def load(model: Any) -> Loaded:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph._onnx_shapes import bodies, inferred, is_standard
 from detops.graph._view import MAX_CONSTANT, Graph, Node, TensorInfo
-
-SMALL_TENSOR = 4096  # bytes; larger initializers are left out of shape inference
 
 
 def read_graphs(model: Any, directory: str | None) -> list[Graph]:
@@ -22,52 +21,14 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
     versions = {opset.domain: opset.version for opset in model.opset_import}
     outer = _Outer(versions.get("", versions.get("ai.onnx", 1)), directory, model.ir_version >= 4)
     graphs: list[Graph] = []
-    pending = [(model.graph, _inferred(model), outer)]
+    pending = [(model.graph, inferred(model), outer)]
     while pending:
-        proto, inferred, surroundings = pending.pop()
-        scope = _Scope(proto, inferred, surroundings)
+        proto, typed, surroundings = pending.pop()
+        scope = _Scope(proto, typed, surroundings)
         graphs.append(scope.view())
-        pending += [(body, twin, scope) for body, twin in _bodies(proto, inferred)]
+        for node, twin in zip(proto.node, typed.node, strict=True):
+            pending += [(body, other, scope) for body, other in zip(bodies(node), bodies(twin), strict=True)]
     return graphs
-
-
-def _bodies(proto: Any, inferred: Any) -> Iterator[tuple[Any, Any]]:
-    twins = inferred.node if inferred is not None and len(inferred.node) == len(proto.node) else None
-    for index, node in enumerate(proto.node):
-        for place, attribute in enumerate(node.attribute):
-            twin = twins[index].attribute[place] if twins is not None else None
-            if attribute.HasField("g"):
-                yield attribute.g, None if twin is None else twin.g
-            for number, body in enumerate(attribute.graphs):
-                yield body, None if twin is None else twin.graphs[number]
-
-
-def _inferred(model: Any) -> Any:
-    """Infer shapes on a copy without the large weights (a whole model may pass protobuf's 2 GB).
-
-    The shapes that the file states for inner tensors stay out: they may be stale.
-    """
-    import onnx
-
-    light = onnx.ModelProto(ir_version=max(model.ir_version, 4))
-    light.opset_import.extend(model.opset_import)
-    light.functions.extend(model.functions)
-    graph = model.graph
-    light.graph.name = graph.name
-    light.graph.node.extend(graph.node)
-    light.graph.input.extend(graph.input)
-    light.graph.output.extend(graph.output)
-    inputs = {value.name for value in graph.input}
-    for tensor in graph.initializer:
-        if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != onnx.TensorProto.EXTERNAL:
-            light.graph.initializer.append(tensor)
-        elif tensor.name not in inputs:
-            value = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-            light.graph.input.append(value)
-    try:
-        return onnx.shape_inference.infer_shapes(light, data_prop=True).graph
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return None  # a model that breaks inference may still be searched; unknown shapes make the proof harder
 
 
 class _Outer:
@@ -91,7 +52,7 @@ class _Outer:
 class _Scope(_Outer):
     """One GraphProto with the names that it and its surroundings define."""
 
-    def __init__(self, proto: Any, inferred: Any, outer: _Outer) -> None:
+    def __init__(self, proto: Any, typed: Any, outer: _Outer) -> None:
         super().__init__(outer.opset, outer.directory, outer.defaults)
         self.proto = proto
         self.outer = outer
@@ -99,13 +60,9 @@ class _Scope(_Outer):
         self.constants = {
             node.output[0]: node
             for node in proto.node
-            if node.op_type == "Constant" and node.domain in ("", "ai.onnx") and node.output
+            if node.op_type == "Constant" and is_standard(node) and node.output
         }
-        self.infos: dict[str, Any] = {value.name: value.type for value in proto.input}
-        if inferred is not None:
-            self.infos |= {value.name: value.type for value in inferred.value_info}
-        for value in (*proto.value_info, *proto.output):  # a claim of the file, where inference knows nothing
-            self.infos.setdefault(value.name, value.type)
+        self.infos = {value.name: value.type for value in (*typed.input, *typed.value_info)}
         self.inputs = {value.name for value in proto.input}
         self.names = self.inputs | set(self.initializers)
         self.names |= {tensor.values.name for tensor in proto.sparse_initializer}
@@ -135,7 +92,7 @@ class _Scope(_Outer):
         nodes = [
             Node(
                 name=node.name,
-                op=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}",
+                op=node.op_type if is_standard(node) else f"{node.domain}::{node.op_type}",
                 inputs=tuple(node.input),
                 outputs=tuple(node.output),
                 raw=node,
@@ -165,8 +122,7 @@ class _Scope(_Outer):
 
 def _free_names(node: Any) -> Iterator[str]:
     """Yield every name that the node's bodies read; those that a body defines itself do no harm."""
-    pending = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    pending += [body for attribute in node.attribute for body in attribute.graphs]
+    pending = list(bodies(node))
     while pending:
         body = pending.pop()
         made = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}

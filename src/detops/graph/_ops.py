@@ -1,8 +1,8 @@
 """What operators mean, on symbols and on plain arrays alike.
 
 Movement operators apply one NumPy function to an array, be it of values or of positions in the pool. Arithmetic builds
-normal forms where a symbol takes part, and computes in the array's own dtype where none does. The two tables,
-`ONNX` and `TENSORFLOW`, are filled by `_ops_onnx` and `_ops_tf`.
+normal forms where a symbol takes part, and computes in the array's own dtype where none does. `_ops_onnx` and `_ops_tf`
+each fill a table of operators; `_ops_common` holds what both share.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _forms
+from detops.graph import _poly
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._forms import Budget, Pool
 from detops.graph._view import Node, TensorInfo
 
 MAX_ELEMENTS = 1 << 21
@@ -84,8 +86,8 @@ def register(
 class Run:
     """One evaluation of a piece of graph: the pool of expressions and the helpers that operators share."""
 
-    def __init__(self, budget: _forms.Budget | None = None) -> None:
-        self.pool = _forms.Pool(budget)
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.pool = Pool(budget)
 
     def move(self, value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
         """Move elements about."""
@@ -117,7 +119,7 @@ class Run:
     def fold(
         self,
         values: Sequence[Value],
-        symbolic: Callable[[_forms.Poly, _forms.Poly], _forms.Poly],
+        symbolic: Callable[[_poly.Poly, _poly.Poly], _poly.Poly],
         numeric: Callable[[Any, Any], Any],
     ) -> Value:
         """Combine values from the left with a function of two."""
@@ -148,20 +150,20 @@ class Run:
                 shape = np.broadcast_shapes(value.shape, bound.shape)
                 return Symbolic(np.broadcast_to(value.ids, shape), common_dtype((value, bound)))
         if kind == "min":
-            return self.fold((value, bound), _forms.minimum, np.minimum)
-        return self.fold((value, bound), _forms.maximum, np.maximum)
+            return self.fold((value, bound), _poly.minimum, np.minimum)
+        return self.fold((value, bound), _poly.maximum, np.maximum)
 
     def exp(self, value: Value) -> Value:
         """Take the exponential."""
         if isinstance(value, Symbolic):
-            return Symbolic(self.pool.unary(_forms.exp, value.ids), value.dtype)
+            return Symbolic(self.pool.unary(_poly.exp, value.ids), value.dtype)
         return np.asarray(np.exp(value), dtype=value.dtype)
 
     def negate(self, value: Value) -> Value:
         """Change the sign."""
         if isinstance(value, Symbolic):
-            minus = _forms.constant_poly(-_forms.ONE[0][1])
-            return Symbolic(self.pool.unary(lambda poly: _forms.multiply(poly, minus), value.ids), value.dtype)
+            minus = _poly.constant_poly(Fraction(-1))
+            return Symbolic(self.pool.unary(lambda poly: _poly.multiply(poly, minus), value.ids), value.dtype)
         return np.asarray(-value)
 
     def cast(self, value: Value, dtype: np.dtype[Any] | None, node: Node) -> Value:
@@ -192,67 +194,3 @@ def check_size(shape: Sequence[int]) -> None:
         raise CannotRunError(f"a shape has a negative dimension: {tuple(shape)}")
     if math.prod(shape) > MAX_ELEMENTS:
         raise Refusal(f"the proof would need a tensor of {math.prod(shape)} elements, which is too many")
-
-
-def integers(value: Any, node: Node) -> list[int]:
-    """Return the elements of a constant (or of a shape, which is constant at one size) as a list."""
-    if isinstance(value, Symbolic):
-        raise Refusal(f"{node.label} takes a size or an index that is computed from the boxes")
-    if value is None or value.dtype.kind not in "iu" or value.ndim > 1:
-        raise CannotRunError(f"{node.label} needs integers as a size or an index")
-    return [int(number) for number in np.atleast_1d(value)]
-
-
-def constants_only(function: Callable[..., Any]) -> Function:
-    """Make an operator of a NumPy function that symbols never enter."""
-
-    def apply(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-        if any(isinstance(value, Symbolic) for value in values):
-            raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
-        return [np.asarray(function(*values))]
-
-    return apply
-
-
-def truncated_division(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Divide; integers round toward zero."""
-    if left.dtype.kind == "f":
-        return np.asarray(left / right)
-    if not np.all(right):
-        raise CannotRunError("an integer is divided by zero")
-    return np.asarray(np.sign(left) * np.sign(right) * (np.abs(left) // np.abs(right)), dtype=left.dtype)
-
-
-def floor_division(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Divide and round down."""
-    if left.dtype.kind in "iu" and not np.all(right):
-        raise CannotRunError("an integer is divided by zero")
-    return np.asarray(left // right)
-
-
-def real_division(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Divide floats."""
-    if left.dtype.kind != "f":
-        raise CannotRunError("integers are divided as if they were real numbers")
-    return np.asarray(left / right)
-
-
-def split_evenly(value: NDArray[Any], sizes: Sequence[int], axis: int) -> list[NDArray[Any]]:
-    """Cut an array into pieces of the given sizes, which must add up to the axis."""
-    if sum(sizes) != value.shape[axis] or any(size < 0 for size in sizes):
-        raise CannotRunError(f"a Split into {list(sizes)} doesn't fit an axis of {value.shape[axis]}")
-    return np.split(value, np.cumsum(sizes)[:-1], axis=axis)
-
-
-def reshape(value: NDArray[Any], dims: Sequence[int]) -> NDArray[Any]:
-    """Reshape; one dimension may be -1."""
-    if any(dim < -1 for dim in dims):
-        raise CannotRunError(f"a Reshape to {list(dims)} is impossible")
-    return value.reshape([int(dim) for dim in dims])
-
-
-def take(value: NDArray[Any], indices: NDArray[Any], axis: int) -> NDArray[Any]:
-    """Gather along an axis; an index out of range is an error."""
-    if indices.dtype.kind not in "iu":
-        raise CannotRunError("a Gather needs integer indices")
-    return np.take(value, indices, axis=axis, mode="raise")

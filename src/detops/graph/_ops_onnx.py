@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from detops.graph import _forms
+from detops.graph import _ops_common, _poly
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import (
-    MAX_ELEMENTS,
-    Run,
-    Symbolic,
-    Table,
-    check_size,
+from detops.graph._ops import Function, Run, Symbolic, Table, check_size, register
+from detops.graph._ops_common import (
+    ADD,
+    MULTIPLY,
+    SUBTRACT,
+    bound,
+    combine,
     constants_only,
     integers,
-    register,
     reshape,
     split_evenly,
     take,
@@ -27,36 +27,29 @@ from detops.graph._view import Node
 
 ONNX: Table = {}
 
-for _name, _symbolic, _numeric in (
-    ("Add", _forms.add, np.add),
-    ("Sub", _forms.subtract, np.subtract),
-    ("Mul", _forms.multiply, np.multiply),
-    ("Div", _forms.divide, truncated_division),
-    ("Sum", _forms.add, np.add),
-):
 
-    @register(ONNX, _name, "arithmetic")
-    def _arithmetic(
-        run: Run, node: Node, values: Sequence[Any], symbolic: Any = _symbolic, numeric: Any = _numeric
-    ) -> Sequence[Any]:
+def _since_opset_7(function: Function) -> Function:
+    def apply(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
         if "broadcast" in node.attributes or "axis" in node.attributes:
             raise Refusal(f"{node.label} broadcasts in the manner of opset 6, which the proof doesn't follow")
-        return [run.fold(values, symbolic, numeric)]
+        return function(run, node, values)
+
+    return apply
 
 
-for _name, _function in (
-    ("Equal", np.equal),
-    ("Where", np.where),
-):
-    register(ONNX, _name, "constant")(constants_only(_function))
-
-
-@register(ONNX, "Min Max", "arithmetic")
-def _min_max(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    result = values[0]
-    for value in values[1:]:
-        result = run.limit(result, value, "min" if node.op == "Min" else "max")
-    return [result]
+register(ONNX, "Add Sum", "arithmetic")(_since_opset_7(combine(*ADD)))
+register(ONNX, "Sub", "arithmetic")(_since_opset_7(combine(*SUBTRACT)))
+register(ONNX, "Mul", "arithmetic")(_since_opset_7(combine(*MULTIPLY)))
+register(ONNX, "Div", "arithmetic")(_since_opset_7(combine(_poly.divide, truncated_division)))
+register(ONNX, "Min", "arithmetic")(bound("min"))
+register(ONNX, "Max", "arithmetic")(bound("max"))
+register(ONNX, "Exp", "arithmetic")(_ops_common.exp)
+register(ONNX, "Neg", "arithmetic")(_ops_common.negate)
+register(ONNX, "Identity", "move")(_ops_common.identity)
+register(ONNX, "Tile", "move")(_ops_common.tile)
+register(ONNX, "Range", "constant")(_ops_common.count)
+register(ONNX, "Equal", "constant")(constants_only(np.equal))
+register(ONNX, "Where", "constant")(constants_only(np.where))
 
 
 @register(ONNX, "Clip", "arithmetic")
@@ -70,21 +63,6 @@ def _clip(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
             raise Refusal(f"{node.label} clips a tensor of unknown type")
         low, high = (None if bound is None else np.asarray(bound, value.dtype) for bound in (low, high))
     return [run.limit(run.limit(value, low, "max"), high, "min")]
-
-
-@register(ONNX, "Exp", "arithmetic")
-def _exp(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [run.exp(values[0])]
-
-
-@register(ONNX, "Neg", "arithmetic")
-def _neg(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [run.negate(values[0])]
-
-
-@register(ONNX, "Identity", "move")
-def _identity(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [values[0]]
 
 
 @register(ONNX, "Dropout", "move")
@@ -132,10 +110,7 @@ def _flatten(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 @register(ONNX, "Transpose", "move")
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    perm = node.attributes.get("perm")
-    if perm is not None and sorted(perm) != list(range(len(values[0].shape))):
-        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}")
-    return [run.move(values[0], lambda array: np.transpose(array, perm))]
+    return _ops_common.transpose(run, node, values[0], node.attributes.get("perm"))
 
 
 @register(ONNX, "Squeeze", "move")
@@ -213,15 +188,6 @@ def _expand(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     return [run.move(values[0], lambda array: np.broadcast_to(array, shape))]
 
 
-@register(ONNX, "Tile", "move")
-def _tile(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    repeats = integers(values[1], node)
-    if len(repeats) != len(values[0].shape):
-        raise CannotRunError(f"{node.label} repeats {len(repeats)} axes of {len(values[0].shape)}")
-    check_size([size * count for size, count in zip(values[0].shape, repeats, strict=True)])
-    return [run.move(values[0], lambda array: np.tile(array, repeats))]
-
-
 @register(ONNX, "Shape", "shape")
 def _shape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     shape = np.array(values[0].shape, np.int64)
@@ -244,25 +210,13 @@ def _constant_of_shape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[
     return [np.broadcast_to(fill.reshape(()), shape)]
 
 
-@register(ONNX, "Range", "constant")
-def _range(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    start, limit, delta = (integers(value, node)[0] for value in values)
-    if delta == 0 or abs(limit - start) > MAX_ELEMENTS * abs(delta):
-        raise Refusal(f"{node.label} counts too far for a proof")
-    return [np.arange(start, limit, delta, dtype=values[0].dtype)]
-
-
 @register(ONNX, "ReduceProd ReduceSum ReduceMin ReduceMax", "constant")
 def _reduce(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    if node.attributes.get("noop_with_empty_axes", 0):
+        raise Refusal(f"{node.label} ({node.op}) may reduce nothing, which the proof doesn't follow")
     axes = _argument(node, values, 1, "axes", 13 if node.op == "ReduceSum" else 18)
-    if isinstance(values[0], Symbolic) or node.attributes.get("noop_with_empty_axes", 0):
-        raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
-    if values[0].dtype.kind not in "iu":
-        raise Refusal(f"{node.label} ({node.op}) computes a size in floating point")
-    function: Any = {"ReduceProd": np.prod, "ReduceSum": np.sum, "ReduceMin": np.min, "ReduceMax": np.max}[node.op]
-    picked = None if axes is None else tuple(integers(axes, node))
-    keep = bool(node.attributes.get("keepdims", 1))
-    return [np.asarray(function(values[0], axis=picked, keepdims=keep), dtype=values[0].dtype)]
+    picked = None if axes is None else integers(axes, node)
+    return _ops_common.reduce(node, values[0], picked, bool(node.attributes.get("keepdims", 1)))
 
 
 def _argument(node: Node, values: Sequence[Any], index: int, name: str, since: int) -> Any:

@@ -7,77 +7,49 @@ from typing import Any
 
 import numpy as np
 
-from detops.graph import _forms
+from detops.graph import _ops_common, _poly
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import (
-    MAX_ELEMENTS,
-    Run,
-    Symbolic,
-    Table,
-    check_size,
+from detops.graph._ops import Run, Symbolic, Table, check_size, register
+from detops.graph._ops_common import (
+    ADD,
+    MULTIPLY,
+    SUBTRACT,
+    bound,
+    combine,
     constants_only,
     floor_division,
     integers,
     real_division,
-    register,
     reshape,
     split_evenly,
     take,
     truncated_division,
 )
-from detops.graph._tf_io import tensor_value
+from detops.graph._tf_tensors import tensor_value
 from detops.graph._view import Node
 
 TENSORFLOW: Table = {}
 
-for _name, _symbolic, _numeric in (
-    ("Add", _forms.add, np.add),
-    ("AddV2", _forms.add, np.add),
-    ("AddN", _forms.add, np.add),
-    ("Sub", _forms.subtract, np.subtract),
-    ("Mul", _forms.multiply, np.multiply),
-    ("RealDiv", _forms.divide, real_division),
-    ("Div", _forms.divide, truncated_division),
-):
-
-    @register(TENSORFLOW, _name, "arithmetic")
-    def _arithmetic(
-        run: Run, node: Node, values: Sequence[Any], symbolic: Any = _symbolic, numeric: Any = _numeric
-    ) -> Sequence[Any]:
-        return [run.fold(values, symbolic, numeric)]
-
-
-for _names, _function in (
-    ("FloorDiv", floor_division),
-    ("Equal", np.equal),
-    ("SelectV2", np.where),
-):
-    register(TENSORFLOW, _names, "constant")(constants_only(_function))
-
-
-@register(TENSORFLOW, "Minimum Maximum", "arithmetic")
-def _min_max(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [run.limit(values[0], values[1], "min" if node.op == "Minimum" else "max")]
+register(TENSORFLOW, "Add AddV2 AddN", "arithmetic")(combine(*ADD))
+register(TENSORFLOW, "Sub", "arithmetic")(combine(*SUBTRACT))
+register(TENSORFLOW, "Mul", "arithmetic")(combine(*MULTIPLY))
+register(TENSORFLOW, "RealDiv", "arithmetic")(combine(_poly.divide, real_division))
+register(TENSORFLOW, "Div", "arithmetic")(combine(_poly.divide, truncated_division))
+register(TENSORFLOW, "Minimum", "arithmetic")(bound("min"))
+register(TENSORFLOW, "Maximum", "arithmetic")(bound("max"))
+register(TENSORFLOW, "Exp", "arithmetic")(_ops_common.exp)
+register(TENSORFLOW, "Neg", "arithmetic")(_ops_common.negate)
+register(TENSORFLOW, "Identity StopGradient PreventGradient Snapshot", "move")(_ops_common.identity)
+register(TENSORFLOW, "Tile", "move")(_ops_common.tile)
+register(TENSORFLOW, "Range", "constant")(_ops_common.count)
+register(TENSORFLOW, "FloorDiv", "constant")(constants_only(floor_division))
+register(TENSORFLOW, "Equal", "constant")(constants_only(np.equal))
+register(TENSORFLOW, "SelectV2", "constant")(constants_only(np.where))
 
 
 @register(TENSORFLOW, "ClipByValue", "arithmetic")
 def _clip(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     return [run.limit(run.limit(values[0], values[2], "min"), values[1], "max")]
-
-
-@register(TENSORFLOW, "Exp", "arithmetic")
-def _exp(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [run.exp(values[0])]
-
-
-@register(TENSORFLOW, "Neg", "arithmetic")
-def _neg(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [run.negate(values[0])]
-
-
-@register(TENSORFLOW, "Identity StopGradient PreventGradient Snapshot", "move")
-def _identity(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [values[0]]
 
 
 @register(TENSORFLOW, "Cast", "move")
@@ -93,10 +65,7 @@ def _reshape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 @register(TENSORFLOW, "Transpose", "move")
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    perm = integers(values[1], node)
-    if sorted(perm) != list(range(len(values[0].shape))):
-        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(values[0].shape)}")
-    return [run.move(values[0], lambda array: np.transpose(array, perm))]
+    return _ops_common.transpose(run, node, values[0], integers(values[1], node))
 
 
 @register(TENSORFLOW, "Squeeze", "move")
@@ -211,15 +180,6 @@ def _reverse(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     return [run.move(values[0], lambda array: np.flip(array, axes))]
 
 
-@register(TENSORFLOW, "Tile", "move")
-def _tile(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    repeats = integers(values[1], node)
-    if len(repeats) != len(values[0].shape):
-        raise CannotRunError(f"{node.label} repeats {len(repeats)} axes of {len(values[0].shape)}")
-    check_size([size * count for size, count in zip(values[0].shape, repeats, strict=True)])
-    return [run.move(values[0], lambda array: np.tile(array, repeats))]
-
-
 @register(TENSORFLOW, "BroadcastTo", "move")
 def _broadcast_to(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     shape = integers(values[1], node)
@@ -255,21 +215,6 @@ def _fill(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     return [np.broadcast_to(values[1], shape)]
 
 
-@register(TENSORFLOW, "Range", "constant")
-def _range(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    start, limit, delta = (integers(value, node)[0] for value in values)
-    if delta == 0 or abs(limit - start) > MAX_ELEMENTS * abs(delta):
-        raise Refusal(f"{node.label} counts too far for a proof")
-    return [np.arange(start, limit, delta, dtype=values[0].dtype)]
-
-
 @register(TENSORFLOW, "Prod Sum Min Max", "constant")
 def _reduce(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    if any(isinstance(value, Symbolic) for value in values):
-        raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
-    if values[0].dtype.kind not in "iu":
-        raise Refusal(f"{node.label} ({node.op}) computes a size in floating point")
-    function: Any = {"Prod": np.prod, "Sum": np.sum, "Min": np.min, "Max": np.max}[node.op]
-    axes = tuple(integers(values[1], node))
-    keep = bool(node.attributes.get("keep_dims", False))
-    return [np.asarray(function(values[0], axis=axes, keepdims=keep), dtype=values[0].dtype)]
+    return _ops_common.reduce(node, values[0], integers(values[1], node), bool(node.attributes.get("keep_dims", False)))

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _forms
+from detops.graph import _poly
 from detops.graph._evaluate import cone, evaluate, largest_integer
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._forms import Budget, Pool
 from detops.graph._ops import Run, Symbolic
 from detops.graph._read_off import Coefficients, parameters, read_off
 from detops.graph._schema import Parameters
 from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
 from detops.graph._view import Graph, Node, Shape
-
-ELEMENTWISE = frozenset({"Identity", "Mul", "Div", "RealDiv", "Add", "AddV2", "Sub"})
 
 
 @dataclass(frozen=True)
@@ -33,42 +32,37 @@ class Proof:
     nodes: tuple[Node, ...]
     parameters: Parameters
     dtype: np.dtype[Any]
-    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size that was proved
+    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size where they are alike
 
 
-def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: _forms.Budget | None = None) -> Proof:
+def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: Budget | None = None) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
     dtype = graph.info(box_predictions).dtype
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
-    shapes = _shape_of(graph, box_predictions), _shape_of(graph, anchors)
+    shapes = graph.info(box_predictions).shape, graph.info(anchors).shape
     largest = largest_integer(graph, nodes)
     failures: list[Refusal] = []
     for axis in possible_axes(*shapes):
         try:
             trials = list_trials(*shapes, axis, largest)
-            return _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials, budget)
+            proof = _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials, budget)
+            _check_known((box_predictions, anchors), shapes, axis)
         except Refusal as refusal:
             failures.append(refusal)
+        else:
+            return proof
     raise max(failures, key=lambda refusal: refusal.depth)
 
 
-def _shape_of(graph: Graph, tensor: str) -> Shape | None:
-    """Return the known shape: stated, or that of what was scaled by a number; a Transpose tells at least the rank."""
-    shape = graph.info(tensor).shape
-    node = graph.producer.get(tensor)
-    if shape is None and node is not None and node.op in ELEMENTWISE:
-        constants = {name: graph.constant(name) for name in node.inputs}
-        varying = [name for name, value in constants.items() if value is None]
-        if len(varying) == 1 and all(value is None or value.ndim == 0 for value in constants.values()):
-            shape = _shape_of(graph, varying[0])
-    if shape is None:
-        for reader in graph.readers.get(tensor, ()):
-            if reader.op == "Transpose" and len(reader.inputs) > 1:
-                perm = graph.constant(reader.inputs[1])
-                return None if perm is None else (None,) * perm.size
-    return shape
+def _check_known(names: tuple[str, str], shapes: tuple[Shape | None, Shape | None], axis: int) -> None:
+    """Refuse what may be no boxes: no number of trials makes up for a rank or a number of coordinates that is open."""
+    for name, shape in zip(names, shapes, strict=True):
+        if shape is None:
+            raise Refusal(f"it is a decode if {name} has the right rank, which the model leaves open", depth=6)
+        if shape[axis] is None:
+            raise Refusal(f"it is a decode if {name} has the right number of columns, which the model leaves open", 6)
 
 
 def _prove_on(
@@ -77,15 +71,12 @@ def _prove_on(
     names: tuple[str, str, str],
     axis: int,
     trials: Sequence[Trial],
-    budget: _forms.Budget | None,
+    budget: Budget | None,
 ) -> Proof:
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None
-    classes: set[int] = set()
     shapes: list[tuple[Sizes, Sizes]] = []
     for trial in trials:
-        if found is None and not trial.leading:
-            break  # the subgraph runs at no rank
         try:
             found, dtype = _run(graph, nodes, names, axis, trial, found, budget)
         except CannotRunError:
@@ -100,13 +91,12 @@ def _prove_on(
                 "which the model leaves open)",
                 refusal.depth,
             ) from refusal
-        classes.add(trial.classes)
-        shapes.append((trial.predictions, trial.anchors))
+        if trial.required:
+            shapes.append((trial.predictions, trial.anchors))
     if found is None or dtype is None:
-        raise Refusal("the subgraph runs at none of the sizes tried")
-    count = classes.pop() if len(classes) == 1 else None
+        raise Refusal(f"the type of {names[0]} isn't known", depth=1)
     box_predictions, anchors, target = names
-    values = parameters(found, dtype, axis, count)
+    values = parameters(found, dtype, axis, trials[0].predictions[axis] // 4)
     return Proof(box_predictions, anchors, target, tuple(nodes), values, dtype, tuple(shapes))
 
 
@@ -117,7 +107,7 @@ def _run(
     axis: int,
     trial: Trial,
     found: Coefficients | None,
-    budget: _forms.Budget | None,
+    budget: Budget | None,
 ) -> tuple[Coefficients, np.dtype[Any] | None]:
     """Prove one size; the first one reads the coefficients off, and the others must agree with them."""
     box_predictions, anchors, target = names
@@ -127,18 +117,19 @@ def _run(
     result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
-    if trial.unequal and not result.ids.size:
-        raise CannotRunError("nothing comes out")
     if trial.unequal:
         raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
-    if result.shape != trial.predictions:
+    width = trial.predictions[axis]
+    shape = np.broadcast_shapes(trial.predictions, _with(trial.anchors, axis, width))
+    if result.shape != shape:
         raise Refusal(
             f"the output has the shape {result.shape} for box_predictions of {trial.predictions} "
             f"and anchors of {trial.anchors}",
             depth=3,
         )
-    rows, boxes = _in_rows(left.ids, axis, trial.classes), _in_rows(right.ids, axis, 1)
-    outputs = _in_rows(result.ids, axis, trial.classes)
+    rows = _in_rows(np.broadcast_to(left.ids, shape), axis, width // 4)
+    boxes = _in_rows(np.broadcast_to(right.ids, _with(shape, axis, 4)), axis, 1)
+    outputs = _in_rows(result.ids, axis, width // 4)
     if found is None:
         found = read_off(run.pool, outputs, rows, boxes)
     wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
@@ -152,26 +143,28 @@ def _run(
     return found, result.dtype
 
 
+def _with(shape: Sizes, axis: int, size: int) -> Sizes:
+    return tuple(size if place == axis % len(shape) else dim for place, dim in enumerate(shape))
+
+
 def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int64]:
     """Return the elements as (boxes, classes, 4)."""
     return np.moveaxis(ids, axis, -1).reshape(-1, classes, 4)
 
 
-def decode(
-    pool: _forms.Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients
-) -> NDArray[np.int64]:
+def decode(pool: Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients) -> NDArray[np.int64]:
     """Return the decode of (boxes, classes, 4) predictions against (boxes, 1, 4) anchors, as expressions."""
-    half = _forms.constant_poly(Fraction(1, 2))
+    half = _poly.constant_poly(Fraction(1, 2))
     corners: list[NDArray[np.int64]] = [rows[..., 0]] * 4
     for place in (0, 1):
         first, last = boxes[..., place], boxes[..., place + 2]
-        size = pool.binary(_forms.subtract, last, first)
-        centre = pool.unary(lambda poly: _forms.multiply(poly, half), pool.binary(_forms.add, first, last))
+        size = pool.binary(_poly.subtract, last, first)
+        centre = pool.unary(lambda poly: _poly.multiply(poly, half), pool.binary(_poly.add, first, last))
         shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
         growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
-        centre = pool.binary(_forms.add, pool.binary(_forms.multiply, shift, size), centre)
-        size = pool.binary(_forms.multiply, growth, size)
-        size = pool.unary(lambda poly: _forms.multiply(poly, half), size)
-        corners[place] = pool.binary(_forms.subtract, centre, size)
-        corners[place + 2] = pool.binary(_forms.add, centre, size)
+        centre = pool.binary(_poly.add, pool.binary(_poly.multiply, shift, size), centre)
+        size = pool.binary(_poly.multiply, growth, size)
+        size = pool.unary(lambda poly: _poly.multiply(poly, half), size)
+        corners[place] = pool.binary(_poly.subtract, centre, size)
+        corners[place + 2] = pool.binary(_poly.add, centre, size)
     return np.stack(corners, axis=-1)

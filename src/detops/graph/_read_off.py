@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _forms
+from detops.graph import _poly
 from detops.graph._finding import Refusal
-from detops.graph._forms import Poly, Pool
+from detops.graph._forms import Pool
+from detops.graph._poly import Poly
 from detops.graph._schema import DECODE_BBOX_V2, Parameters
 
 # slots of one box: tx, ty, tw, th and x1, y1, x2, y2
@@ -30,17 +31,17 @@ class Coefficients:
 
     def scaled(self, poly: Poly, place: int) -> Poly:
         """Scale and shift one prediction."""
-        product = _forms.multiply(poly, _forms.constant_poly(self.scales[place]))
-        return _forms.add(product, _forms.constant_poly(self.means[place]))
+        product = _poly.multiply(poly, _poly.constant_poly(self.scales[place]))
+        return _poly.add(product, _poly.constant_poly(self.means[place]))
 
     def grown(self, poly: Poly, place: int) -> Poly:
         """Scale, shift and bound tw or th, and take the exponential."""
         poly = self.scaled(poly, place)
         if self.lower is not None:
-            poly = _forms.maximum(poly, _forms.constant_poly(self.lower))
+            poly = _poly.maximum(poly, _poly.constant_poly(self.lower))
         if self.upper is not None:
-            poly = _forms.minimum(poly, _forms.constant_poly(self.upper))
-        return _forms.exp(poly)
+            poly = _poly.minimum(poly, _poly.constant_poly(self.upper))
+        return _poly.exp(poly)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _of_one_box(pool: Pool, element: int, rows: NDArray[Any], boxes: NDArray[Any
                 depth=3,
             )
         slots[slot] = int(place[2]) + (0 if symbol < count else ANCHOR)
-    return _forms.relabel(poly, slots)
+    return _poly.relabel(poly, slots)
 
 
 def _first(source: NDArray[Any]) -> int:
@@ -122,7 +123,7 @@ def _check_order(corners: list[Poly]) -> None:
     """Find out which corner each output coordinate is: the axis from what it reads, the side from the sign."""
     order = []
     for place, corner in enumerate(corners):
-        used = _forms.used_slots(corner)
+        used = _poly.used_slots(corner)
         axes = {slot % 2 for slot in used}
         if len(axes) != 1:
             raise Refusal(
@@ -158,23 +159,23 @@ def _growth(corner: Poly, place: int) -> _Growth:
         raise Refusal(f"the size is multiplied by {found} where a decode takes 0.5 to either side", depth=4)
     inner = next(atom for atom in terms[0][0] if atom[0] == "exp")[1]
     upper = lower = None
-    atom = _forms.as_atom(inner, "min")
+    atom = _poly.as_atom(inner, "min")
     if atom is not None:
         inner, upper = atom[1], atom[2]
-    atom = _forms.as_atom(inner, "max")
+    atom = _poly.as_atom(inner, "max")
     if atom is not None:
         inner, lower = atom[1], atom[2]
     scaled = dict(inner)
     wanted = (("x", place + 2),)
     scale, mean = scaled.pop(wanted, Fraction(0)), scaled.pop((), Fraction(0))
-    if not scale and _forms.used_slots(inner) == {place}:
+    if not scale and _poly.used_slots(inner) == {place}:
         raise Refusal("bound and exponential act on tx and ty, not on tw and th", depth=4)
     if scaled or not scale:
         raise Refusal("what stands in the exponential isn't tw or th, scaled, shifted and bounded", depth=4)
     return _Growth(scale, mean, upper, lower)
 
 
-def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: int | None) -> Parameters:
+def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: int) -> Parameters:
     """Return the coefficients as the node's attributes, or refuse where float32 attributes cannot hold them."""
     if found.lower is not None and found.upper is not None and not found.lower < found.upper:
         raise Refusal("the lower bound of tw and th isn't below the upper one", depth=6)

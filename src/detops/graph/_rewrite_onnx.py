@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from detops.graph._finding import Refusal
+from detops.graph._function_onnx import CAST_LIKE, function_for
 from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
-from detops.graph._schema import DECODE_BBOX, DOMAIN, INPUTS, OUTPUT, VERSION, Parameters
+from detops.graph._schema import DOMAIN, VERSION, Parameters
 
 MIN_OPSET = 11  # Split, Concat and Flatten take a negative axis from here on
-CAST_LIKE = 15  # from here on the functions need no tensor of constants on the node
 MIN_IR = 8  # model-local functions
-_END = (1 << 63) - 1
 
 
 def apply(model: Any, plans: Sequence[Plan]) -> None:
@@ -94,183 +93,3 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
         for place in reversed(range(len(entries))):
             if entries[place].name in plan.unread and entries[place].name not in inputs:
                 del entries[place]
-
-
-def function_for(values: Parameters, opset: int) -> Any:
-    """Return the model-local function of an operator, in the operators of an opset."""
-    import onnx
-
-    body = _Body(opset)
-    if values.operator == DECODE_BBOX:
-        _decode_bbox(body)
-    elif values.axis == -1:
-        _decode_bbox_v2(body)
-    else:
-        _decode_bbox_v2_inner(body)
-    attributes = [*values.attributes(), *(["constants"] if opset < CAST_LIKE else [])]
-    opsets = [onnx.helper.make_opsetid("", opset)]
-    return onnx.helper.make_function(DOMAIN, values.operator, list(INPUTS), [OUTPUT], body.nodes, opsets, attributes)
-
-
-class _Body:
-    """Collects the nodes of a function; every method returns the names of what it adds."""
-
-    def __init__(self, opset: int) -> None:
-        self.opset = opset
-        self.nodes: list[Any] = []
-
-    def add(
-        self,
-        op: str,
-        inputs: Sequence[str],
-        output: str,
-        refs: Mapping[str, tuple[str, int]] | None = None,
-        **attributes: Any,
-    ) -> str:
-        """Add a node with one output; `refs` maps an attribute to the function's attribute and its type."""
-        import onnx
-
-        node = onnx.helper.make_node(op, list(inputs), [output], **attributes)
-        for name, (source, kind) in (refs or {}).items():
-            reference = node.attribute.add(name=name, type=kind)
-            reference.ref_attr_name = source
-        self.nodes.append(node)
-        return output
-
-    def integers(self, values: Sequence[int], output: str) -> str:
-        """Add a constant list of integers."""
-        import onnx
-
-        value = onnx.numpy_helper.from_array(np.array(values, np.int64))
-        return self.add("Constant", [], output, value=value)
-
-    def split(self, tensor: str, outputs: Sequence[str], sizes: Sequence[int], axis: int | None = None) -> list[str]:
-        """Cut a tensor along `axis` (None: the node's axis).
-
-        Sizes are always given: without them, ONNX Runtime takes a Split in two and one in four for the same node.
-        """
-        import onnx
-
-        inputs = [tensor]
-        attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
-        if self.opset >= 13:
-            inputs.append(self.integers(sizes, f"{outputs[0]}_sizes"))
-        else:
-            attributes["split"] = list(sizes)
-        node = onnx.helper.make_node("Split", inputs, list(outputs), **attributes)
-        if axis is None:
-            node.attribute.add(name="axis", type=onnx.AttributeProto.INT).ref_attr_name = "axis"
-        self.nodes.append(node)
-        return list(outputs)
-
-    def part(self, tensor: str, start: int, stop: int, output: str) -> str:
-        """Cut a piece out of a list."""
-        bounds = [self.integers([value], f"{output}_{name}") for name, value in (("from", start), ("to", stop))]
-        return self.add("Slice", [tensor, *bounds], output)
-
-    def unsqueeze(self, tensor: str, axis: int, output: str) -> str:
-        """Insert an axis of one."""
-        if self.opset >= 13:
-            return self.add("Unsqueeze", [tensor, self.integers([axis], f"{output}_axes")], output)
-        return self.add("Unsqueeze", [tensor], output, axes=[axis])
-
-    def reshape(self, tensor: str, shape: str, output: str) -> str:
-        """Reshape to dimensions that may be zero."""
-        if self.opset >= 14:
-            return self.add("Reshape", [tensor, shape], output, allowzero=1)
-        return self.add("Reshape", [tensor, shape], output)
-
-    def parameters(self, names: Sequence[str]) -> None:
-        """Make tensors of the node's attributes, in the dtype of box_predictions."""
-        import onnx
-
-        sizes = {"half": 1, "clip": 1, "lower": 1, "scales_row": 4, "means_row": 4}
-        if self.opset < CAST_LIKE:
-            self.add("Constant", [], "numbers", {"value": ("constants", onnx.AttributeProto.TENSOR)})
-            self.split("numbers", list(sizes), list(sizes.values()), axis=0)
-            return
-        single, several = onnx.AttributeProto.FLOAT, onnx.AttributeProto.FLOATS
-        sources: dict[str, tuple[str, str, int]] = {
-            "clip": ("value_float", "decode_clip", single),
-            "lower": ("value_float", "lower_clip", single),
-            "scales_row": ("value_floats", "scales", several),
-            "means_row": ("value_floats", "means", several),
-        }
-        self.add("Constant", [], "half_single", value_float=0.5)
-        for name in names:
-            if name != "half":
-                attribute, source, kind = sources[name]
-                self.add("Constant", [], f"{name}_single", {attribute: (source, kind)})
-            raw = f"{name}_single"
-            if name == "clip" and "lower" in names:  # DecodeBboxV2, where 0 is no bound
-                self.add("Constant", [], "zero", value_float=0.0)
-                self.add("Constant", [], "unbounded", value_float=float("inf"))
-                self.add("Equal", [raw, "zero"], "clip_is_zero")
-                raw = self.add("Where", ["clip_is_zero", "unbounded", raw], "clip_bound")
-            self.add("CastLike", [raw, INPUTS[0]], name)
-
-
-def _corners(body: _Body, predictions: Sequence[str], anchors: Sequence[str]) -> tuple[str, str]:
-    """Add the arithmetic, in tensorpack's order: bit-equal to the graph that it replaces there."""
-    shift, growth = predictions
-    first, last = anchors
-    body.add("Sub", [last, first], "size")
-    body.add("Add", [last, first], "corner_sum")
-    body.add("Mul", ["corner_sum", "half"], "centre")
-    body.add("Min", [growth, "clip"], "bounded")
-    body.add("Exp", ["bounded"], "factor")
-    body.add("Mul", ["factor", "size"], "new_size")
-    body.add("Mul", ["new_size", "half"], "half_size")
-    body.add("Mul", [shift, "size"], "offset")
-    body.add("Add", ["offset", "centre"], "new_centre")
-    return body.add("Sub", ["new_centre", "half_size"], "low"), body.add("Add", ["new_centre", "half_size"], "high")
-
-
-def _decode_bbox(body: _Body) -> None:
-    import onnx
-
-    body.parameters(["half", "clip"])
-    predictions = body.split(INPUTS[0], ["shift", "growth"], [2, 2])
-    anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    low, high = _corners(body, predictions, anchors)
-    body.add("Concat", [low, high], OUTPUT, {"axis": ("axis", onnx.AttributeProto.INT)})
-
-
-def _decode_bbox_v2(body: _Body) -> None:
-    """Add DecodeBboxV2 for the last axis, over (..., classes, 4)."""
-    body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
-    body.add("Shape", [INPUTS[0]], "form")
-    lead = body.part("form", 0, -1, "lead")
-    width = body.part("form", -1, _END, "width")
-    four = body.integers([4], "four")
-    body.add("Div", [width, four], "classes")
-    body.add("Concat", [lead, "classes", four], "grouped_form", axis=0)
-    rows = body.reshape(INPUTS[0], "grouped_form", "rows")
-    body.add("Div", [rows, "scales_row"], "scaled")
-    body.add("Add", ["scaled", "means_row"], "shifted")
-    shift, growth = body.split("shifted", ["shift", "growth"], [2, 2], axis=-1)
-    first, last = body.split(body.unsqueeze(INPUTS[1], -2, "boxes"), ["first", "last"], [2, 2], axis=-1)
-    low, high = _corners(body, [shift, body.add("Max", [growth, "lower"], "raised")], [first, last])
-    body.add("Concat", [low, high], "joined", axis=-1)
-    body.add("Shape", ["joined"], "joined_form")
-    body.add("Concat", [body.part("joined_form", 0, -2, "joined_lead"), width], "flat_form", axis=0)
-    body.reshape("joined", "flat_form", OUTPUT)
-
-
-def _decode_bbox_v2_inner(body: _Body) -> None:
-    """Add DecodeBboxV2 for another axis, which holds the coordinates of one class."""
-    import onnx
-
-    axis = {"axis": ("axis", onnx.AttributeProto.INT)}
-    body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
-    scales = body.split("scales_row", [f"scale_{place}" for place in range(4)], [1] * 4, axis=0)
-    means = body.split("means_row", [f"mean_{place}" for place in range(4)], [1] * 4, axis=0)
-    parts = body.split(INPUTS[0], [f"part_{place}" for place in range(4)], [1] * 4)
-    for place, (part, scale, mean) in enumerate(zip(parts, scales, means, strict=True)):
-        body.add("Div", [part, scale], f"scaled_{place}")
-        body.add("Add", [f"scaled_{place}", mean], f"shifted_{place}")
-    body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
-    body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
-    anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    low, high = _corners(body, ["shift", body.add("Max", ["growth", "lower"], "raised")], anchors)
-    body.add("Concat", [low, high], OUTPUT, axis)

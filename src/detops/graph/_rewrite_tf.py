@@ -11,8 +11,8 @@ from detops.graph._finding import Refusal
 from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
 from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT
-from detops.graph._tf_io import number_of
 from detops.graph._tf_schema import messages
+from detops.graph._tf_tensors import number_of
 
 FLOAT, INT32 = 1, 3  # DataType numbers
 

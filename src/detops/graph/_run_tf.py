@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from detops.graph import _rewrite_tf
 from detops.graph._evaluate import static_shape
 from detops.graph._prove import Proof
-from detops.graph._tf_io import number_of
 from detops.graph._tf_schema import messages
+from detops.graph._tf_tensors import number_of
 from detops.graph._view import Graph
 
 Array = NDArray[Any]

@@ -60,7 +60,7 @@ class Parameters:
     scales: tuple[float, ...] = ONES
     means: tuple[float, ...] = ZEROS
     axis: int = -1
-    classes: int | None = 1
+    classes: int = 1
 
     @property
     def operator(self) -> str:

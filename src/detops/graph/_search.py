@@ -29,14 +29,18 @@ class Candidate:
 
 def find_candidates(graph: Graph) -> list[Candidate]:
     """List the candidates in the order of their joins."""
+    exponentials = [
+        node for node in graph.nodes if node.op == "Exp" and node.outputs and _varies(graph, node.outputs[0])
+    ]
+    entries = {node.position: {node.inputs[0], *_multipliers(graph, node)} for node in exponentials}
     joins: dict[int, list[Node]] = {}
-    later: dict[int, set[int]] = {}  # the exponentials downstream of each
-    for node in graph.nodes:
-        if node.op == "Exp" and node.outputs and _varies(graph, node.outputs[0]):
-            after = list(_downstream(graph, node.outputs[0]))
-            later[node.position] = {reader.position for reader in after if reader.op == "Exp"}
-            for join in _joins(after):
-                joins.setdefault(join.position, []).append(node)
+    later: dict[int, set[int]] = {}  # those whose predictions or anchors an exponential leads to
+    for node in exponentials:
+        after = list(_downstream(graph, node.outputs[0]))
+        made = {output for reader in after for output in reader.outputs}
+        later[node.position] = {other for other, tensors in entries.items() if tensors & made}
+        for join in _joins(after):
+            joins.setdefault(join.position, []).append(node)
     found = []
     for position, reaching in sorted(joins.items()):
         places = {node.position for node in reaching}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph._tf_schema import DATA_TYPES
-from detops.graph._view import MAX_CONSTANT, Graph, Node, TensorInfo
+from detops.graph._tf_shapes import Shapes
+from detops.graph._tf_tensors import dtype_of, tensor_name, tensor_value
+from detops.graph._view import Graph, Node, TensorInfo
 
 # the number of outputs where it isn't one; a name stands for the attribute that counts them
 _NUM_OUTPUTS: dict[str, int | str] = {
@@ -20,38 +20,7 @@ _NUM_OUTPUTS: dict[str, int | str] = {
     "ShapeN": "N",
 }
 
-_NUMPY_TYPES = {
-    "FLOAT": np.float32,
-    "DOUBLE": np.float64,
-    "HALF": np.float16,
-    "INT8": np.int8,
-    "INT16": np.int16,
-    "INT32": np.int32,
-    "INT64": np.int64,
-    "UINT8": np.uint8,
-    "UINT16": np.uint16,
-    "UINT32": np.uint32,
-    "UINT64": np.uint64,
-    "BOOL": np.bool_,
-}
-
-_VALUE_FIELDS = {
-    "FLOAT": "float_val",
-    "DOUBLE": "double_val",
-    "HALF": "half_val",
-    "INT64": "int64_val",
-    "UINT32": "uint32_val",
-    "UINT64": "uint64_val",
-    "BOOL": "bool_val",
-}
-
-SAME_SHAPE_OPS = frozenset({"Identity", "StopGradient", "Snapshot", "Cast", "Exp", "Neg", "Relu", "Sigmoid"})
 CONSTANT_OPS = frozenset({"Const", "HostConst"})
-
-
-def tensor_name(reference: str) -> str:
-    """Return the full name of what an input reference reads: "x" is "x:0"."""
-    return reference if ":" in reference else f"{reference}:0"
 
 
 def read_graph(graph_def: Any) -> Graph:
@@ -85,6 +54,7 @@ def read_graph(graph_def: Any) -> Graph:
                 control=tuple(name[1:] for name in node.input if name.startswith("^")),
             )
         )
+    shapes = Shapes(by_name)
     read_names = {name.lstrip("^").partition(":")[0] for node in graph_def.node for name in node.input}
     return Graph(
         "tensorflow",
@@ -92,7 +62,7 @@ def read_graph(graph_def: Any) -> Graph:
         outputs=[f"{name}:0" for name in by_name if name not in read_names],
         known=lambda _: False,
         constant=lambda tensor: _constant(by_name, tensor),
-        info=lambda tensor: _info(by_name, tensor),
+        info=lambda tensor: TensorInfo(_node_dtype(by_name.get(tensor.partition(":")[0])), shapes.of(tensor)),
         raw=graph_def,
         loop_ops=frozenset({"NextIteration", "RefNextIteration"}),
     )
@@ -112,80 +82,13 @@ def _constant(by_name: Mapping[str, Any], tensor: str) -> NDArray[Any] | None:
     return tensor_value(node.attr["value"].tensor)
 
 
-def _info(by_name: Mapping[str, Any], tensor: str) -> TensorInfo:
-    """Read what the graph says of a tensor: its type attribute, and a shape where one is written down."""
-    name, _, port = tensor.partition(":")
-    node = by_name.get(name)
-    for _ in range(64):  # through operations that keep the shape
-        if node is None:
-            return TensorInfo()
-        if "_output_shapes" in node.attr and int(port) < len(node.attr["_output_shapes"].list.shape):
-            shape = _shape(node.attr["_output_shapes"].list.shape[int(port)])
-            break
-        if node.op.startswith("Placeholder") and "shape" in node.attr and port == "0":
-            shape = _shape(node.attr["shape"].shape)
-            break
-        if node.op in CONSTANT_OPS and "value" in node.attr:
-            shape = _shape(node.attr["value"].tensor.tensor_shape)
-            break
-        if node.op not in SAME_SHAPE_OPS or not node.input:
-            shape = None
-            break
-        name, _, port = tensor_name(node.input[0]).partition(":")
-        node = by_name.get(name)
-    else:
-        shape = None
-    return TensorInfo(_node_dtype(by_name[tensor.partition(":")[0]]), shape)
-
-
 def _node_dtype(node: Any) -> np.dtype[Any] | None:
+    if node is None:
+        return None
     for name in ("DstT", "dtype", "T") if node.op != "Shape" else ("out_type",):
         if name in node.attr:
             return dtype_of(node.attr[name].type)
     return None
-
-
-def _shape(proto: Any) -> tuple[int | None, ...] | None:
-    if proto.unknown_rank:
-        return None
-    return tuple(dim.size if dim.size >= 0 else None for dim in proto.dim)
-
-
-def dtype_of(number: int) -> np.dtype[Any] | None:
-    """Return the NumPy type of a DataType, None where NumPy has none."""
-    name = DATA_TYPES[number] if 0 <= number < len(DATA_TYPES) else ""
-    return np.dtype(_NUMPY_TYPES[name]) if name in _NUMPY_TYPES else None
-
-
-def number_of(dtype: np.dtype[Any]) -> int:
-    """Return the DataType of a NumPy type."""
-    return next(DATA_TYPES.index(name) for name, kind in _NUMPY_TYPES.items() if np.dtype(kind) == dtype)
-
-
-def tensor_value(tensor: Any) -> NDArray[Any] | None:
-    """Return the value of a TensorProto; None where it is too large, torn or not numeric."""
-    shape = _shape(tensor.tensor_shape)
-    dtype = dtype_of(tensor.dtype)
-    if shape is None or dtype is None or None in shape:
-        return None
-    sizes = [dim or 0 for dim in shape]
-    count = math.prod(sizes)
-    if max(count, *sizes, 0) > MAX_CONSTANT:
-        return None
-    if tensor.tensor_content:
-        if len(tensor.tensor_content) != count * dtype.itemsize:
-            return None
-        values = np.frombuffer(tensor.tensor_content, dtype.newbyteorder("<")).astype(dtype)
-    else:
-        listed = list(getattr(tensor, _VALUE_FIELDS.get(DATA_TYPES[tensor.dtype], "int_val")))
-        half = dtype == np.float16  # kept as bits
-        values = np.array(listed, np.uint16).view(np.float16) if half else np.array(listed, dtype)
-        if len(values) > count:
-            return None
-        if len(values) < count:  # the last value fills the rest, and none at all means zeros
-            fill = values[-1:] if len(values) else np.zeros(1, dtype)
-            values = np.concatenate([values, np.repeat(fill, count - len(values))])
-    return values.reshape(sizes)
 
 
 def _attributes(node: Any) -> Mapping[str, Any]:

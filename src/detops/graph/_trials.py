@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from detops.graph._finding import Refusal
-from detops.graph._ops import MAX_ELEMENTS
+from detops.graph._ops import MAX_ELEMENTS, check_size
 from detops.graph._view import Shape
 
 MAX_TRIAL = 1 << 15  # elements of a trial with every free dimension large at once
 MAX_UNEQUAL = 6
-RANKS = (2, 3, 4)  # tried where the rank is unknown; the first must be right
+GUESS = 2  # the rank of two inputs of unknown rank, to find a better reason for a refusal than that
 
 Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One size to run at; the first of every rank is `leading`.
+    """One size to run at.
 
     Where `required` is off, a subgraph that cannot run there is fine too; where the inputs are `unequal`, it must
-    not run.
+    not run. A dimension of 1 in one input only is broadcast.
     """
 
     predictions: Sizes
     anchors: Sizes
-    classes: int
-    required: bool
-    leading: bool
+    required: bool = False
     unequal: bool = False
 
 
@@ -53,69 +52,48 @@ def possible_axes(predictions: Shape | None, anchors: Shape | None) -> list[int]
 
 
 def list_trials(predictions: Shape | None, anchors: Shape | None, axis: int, largest: int) -> list[Trial]:
-    """List the sizes to prove at, the leading ones first; `largest` is the largest integer in the subgraph."""
+    """List the sizes to prove at; `largest` is the largest integer in the subgraph."""
     known = predictions if predictions is not None else anchors
-    trials: list[Trial] = []
-    for rank in RANKS if known is None else (len(known),):
-        left = (None,) * rank if predictions is None else predictions
-        right = (None,) * rank if anchors is None else anchors
-        trials += _of_rank(left, right, axis % rank, largest, known is not None or rank == RANKS[0])
-    if known is not None and (predictions is None or anchors is None):
-        trials += _of_other_rank(known, anchors is None)
-    return sorted(trials, key=lambda trial: not trial.leading)
-
-
-def _of_other_rank(known: Shape, anchors_open: bool) -> Iterator[Trial]:
-    """Yield shapes of another rank for the input of unknown rank: a Reshape to rows would let them through."""
-    shape = tuple(6 if dim is None else dim for dim in known)
-    others = [(1, *shape), (*shape[:-1], 1, shape[-1]), (math.prod(shape),)]
-    if math.prod(shape) % 24 == 0:
-        others.append((1, 2, math.prod(shape) // 24, 12))  # a map with three boxes to the cell
-    for other in others:
-        if len(other) != len(shape):
-            pair = (shape, other) if anchors_open else (other, shape)
-            yield Trial(*pair, 1, required=False, leading=False, unequal=True)
-
-
-def _of_rank(left: Shape, right: Shape, axis: int, largest: int, required: bool) -> Iterator[Trial]:
-    width = left[axis]
-    if width is not None and (width % 4 or width == 0):
+    rank = GUESS if known is None else len(known)
+    left = (None,) * rank if predictions is None else predictions
+    right = (None,) * rank if anchors is None else anchors
+    axis %= rank
+    width = 4 if left[axis] is None else left[axis]
+    if not width or width % 4:
         raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
-    counts = (1, 2, 3) if width is None else (width // 4,)
 
-    def trial(boxes: Sequence[int], others: Sequence[int], count: int, must: bool, leading: bool) -> Trial:
-        return Trial(
-            predictions=(*boxes[:axis], 4 * count, *boxes[axis:]),
-            anchors=(*others[:axis], 4, *others[axis:]),
-            classes=count,
-            required=must,
-            leading=leading,
-            unequal=boxes is not others,
-        )
+    def whole(shape: Sequence[Any], coordinates: int) -> tuple[Any, ...]:
+        return (*shape[:axis], coordinates, *shape[axis:])
 
-    ours, theirs = ([dim for place, dim in enumerate(shape) if place != axis] for shape in (left, right))
-    shape = [_joined(*pair) for pair in zip(ours, theirs, strict=True)]
-    for count in counts:
-        sizes = _fill(shape, largest, 4 * count)
-        first = count == counts[0]
-        for number, size in enumerate(sizes if first else sizes[-2:]):
-            yield trial(size, size, count, required and first, first and number == 0)
-    if width is None:  # a width that isn't a multiple of 4 must not run either
-        size = _fill(shape, largest, 4)[1 if None in shape else 0]
-        for narrow in (1, 2):
-            cut = trial(size, size, 1, False, False)
-            yield replace(cut, predictions=(*size[:axis], narrow, *size[axis:]), unequal=True)
-    # what is static in one input and open in the other must not run at other sizes: it would be broadcast
-    size = sizes[min(1, len(sizes) - 1)]
-    for place, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        if (mine is None) == (other is None):
-            continue
-        for wrong in (size[place] + 1, 2 * size[place]):
-            changed = [*size[:place], wrong, *size[place + 1 :]]
-            pair = (changed, size) if mine is None else (size, changed)
-            yield trial(*pair, counts[0], False, False)
-    for predictions, anchors in _same_total(left, (*right[:axis], 4, *right[axis + 1 :])):
-        yield Trial(predictions, anchors, 1, required=False, leading=False, unequal=True)
+    ours, theirs = ((*shape[:axis], *shape[axis + 1 :]) for shape in (left, right))
+    sizes = _fill([_joined(*pair) for pair in zip(ours, theirs, strict=True)], largest, width)
+    trials = [Trial(whole(size, width), whole(size, 4), required=True) for size in sizes]
+    for left_size, right_size, unequal in _spread(ours, theirs, sizes[min(1, len(sizes) - 1)], width):
+        trials.append(Trial(whole(left_size, width), whole(right_size, 4), unequal=unequal))
+    trials += [Trial(*pair, unequal=True) for pair in _same_total(whole(ours, width), whole(theirs, 4))]
+    return trials
+
+
+def _spread(ours: Shape, theirs: Shape, usual: Sequence[int], width: int) -> Iterator[tuple[Sizes, Sizes, bool]]:
+    """Yield sizes where what one input states and the other leaves open differs, and whether it mustn't run there.
+
+    Where the open one is 1 it is broadcast.
+    """
+    mixed = [place for place, pair in enumerate(zip(ours, theirs, strict=True)) if pair.count(None) == 1]
+    stated = [usual[place] for place in mixed]
+    for coincident in (None, *stated):  # sizes that happen to agree let more through
+        size = [
+            coincident if coincident and ours[place] is theirs[place] is None else dim
+            for place, dim in enumerate(usual)
+        ]
+        check_size((*size, width))
+        for numbers in product(*((number, 1, number + 1, 2 * number) for number in stated)):
+            left, right = list(size), list(size)
+            for place, number in zip(mixed, numbers, strict=True):
+                (left if ours[place] is None else right)[place] = number
+            if left != right:
+                unequal = any(number not in (1, usual) for number, usual in zip(numbers, stated, strict=True))
+                yield tuple(left), tuple(right), unequal
 
 
 def _same_total(left: Shape, right: Shape) -> Iterator[tuple[Sizes, Sizes]]:
@@ -123,9 +101,7 @@ def _same_total(left: Shape, right: Shape) -> Iterator[tuple[Sizes, Sizes]]:
 
     Only dimensions that one input states and the other leaves open may differ.
     """
-    mixed = [
-        place for place, pair in enumerate(zip(left, right, strict=True)) if (pair[0] is None) != (pair[1] is None)
-    ]
+    mixed = [place for place, pair in enumerate(zip(left, right, strict=True)) if pair.count(None) == 1]
     found = 0
     for values in product((1, 2, 3, 4, 6, 8, 12), repeat=min(len(mixed), 4)):
         guess = dict(zip(mixed, values, strict=False))

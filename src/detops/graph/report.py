@@ -76,9 +76,7 @@ def form(finding: Finding) -> str:
     if finding.operator is None:
         return "not proved"
     axis = "last axis" if finding.axis == -1 else f"axis {finding.axis}"
-    if finding.classes is None:
-        return f"{finding.operator}, {axis}, any number of classes"
-    return f"{finding.operator}, {axis}" + (f", {finding.classes} classes" if finding.classes > 1 else "")
+    return f"{finding.operator}, {axis}" + (f", {finding.classes} classes" if finding.classes != 1 else "")
 
 
 def decode_table(findings: Sequence[Finding]) -> RenderableType:

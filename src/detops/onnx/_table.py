@@ -17,6 +17,15 @@ FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS, "bool")
 
+# The axes of a family's results, where they are not those of its first input.
+_RANKS = {
+    "roi_align": 4,
+    "roi_pool": 4,
+    "deform_conv2d": 4,
+    "non_max_suppression": 2,
+    "non_max_suppression_padded": 2,
+}
+
 
 @dataclass(frozen=True)
 class Input:
@@ -75,6 +84,11 @@ class Operator:
     def title(self) -> str:
         """The operator as error messages name it."""
         return f"{self.domain or 'ai.onnx'}::{self.name}"
+
+    @property
+    def rank(self) -> int | None:
+        """How many axes the results have; None for as many as the first input."""
+        return _RANKS.get(self.family)
 
 
 def _optional(name: str, argument: str, dtype: str = "T") -> Input:

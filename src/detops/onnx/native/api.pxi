@@ -9,6 +9,8 @@ cdef enum:
     # Versions of the interface: 16 brought kernels that return a status, 17 shape inference and the session's threads.
     OLDEST_API = 16
     NEWEST_API = 17
+    # The y of the ONNX Runtime 1.y that first lends a tensor's shape, instead of an object that holds a copy of it.
+    LENDS_SHAPES = 24
 
 cdef enum:  # ONNXTensorElementDataType
     TYPE_FLOAT = 1
@@ -73,6 +75,7 @@ ctypedef Status (*get_pointer_t)(const void* subject, void** found) noexcept nog
 ctypedef Status (*get_size_t)(const void* subject, size_t* found) noexcept nogil
 ctypedef Status (*get_type_t)(const void* info, int* found) noexcept nogil
 ctypedef Status (*get_dimensions_t)(const void* info, int64_t* found, size_t count) noexcept nogil
+ctypedef Status (*get_shape_t)(const void* value, int* type, const int64_t** shape, size_t* rank) noexcept nogil
 ctypedef Status (*get_symbols_t)(const void* info, const char** found, size_t count) noexcept nogil
 ctypedef Status (*get_float_t)(const void* info, const char* name, float* found) noexcept nogil
 ctypedef Status (*get_int_t)(const void* info, const char* name, int64_t* found) noexcept nogil
@@ -122,6 +125,7 @@ cdef enum:
     SHAPE_INFER_CONTEXT_SET_SYMBOLIC_DIMENSIONS = 271
     READ_OP_ATTR = 272
     KERNEL_CONTEXT_PARALLEL_FOR = 274
+    GET_TENSOR_ELEMENT_TYPE_AND_SHAPE_DATA_REFERENCE = 414
 
 
 cdef inline Status make_status(Api api, int code, const char* message) noexcept nogil:

@@ -17,6 +17,7 @@ cdef struct Kernel:
     const Row* row
     Api api
     int version
+    int runtime
     int type
     const operator_t* kernels
     Value values[MAX_ATTRIBUTES]
@@ -107,23 +108,47 @@ cdef Py_ssize_t extent(const Tensor* tensor, int begin, int end) noexcept nogil:
     return product
 
 
-cdef int read_shape(Call* call, const void* info, Tensor* tensor, const char* name) noexcept nogil:
-    cdef size_t rank = 0
-    call.status = (<get_size_t> call.api[GET_DIMENSIONS_COUNT])(info, &rank)
-    if call.status is not NULL:
-        return -1
+cdef int check_rank(Call* call, size_t rank, Tensor* tensor, const char* name) noexcept nogil:
     if rank > MAX_RANK:
         snprintf(call.message, MESSAGE, "%s: expected at most %d axes, got %d", name, <int> MAX_RANK, <int> rank)
         return -1
     tensor.rank = <int> rank
+    return 0
+
+
+cdef int read_shape(Call* call, const void* info, Tensor* tensor, const char* name) noexcept nogil:
+    cdef size_t rank = 0
+    call.status = (<get_size_t> call.api[GET_DIMENSIONS_COUNT])(info, &rank)
+    if call.status is not NULL or check_rank(call, rank, tensor, name):
+        return -1
     call.status = (<get_dimensions_t> call.api[GET_DIMENSIONS])(info, tensor.shape, rank)
     return 0 if call.status is NULL else -1
+
+
+cdef int read_shape_of_value(Call* call, void* value, Tensor* tensor, const char* name) noexcept nogil:
+    cdef void* info = NULL
+    cdef const int64_t* shape = NULL
+    cdef size_t rank = 0
+    cdef int type, failed, i
+    if call.kernel.runtime >= LENDS_SHAPES:
+        call.status = (<get_shape_t> call.api[GET_TENSOR_ELEMENT_TYPE_AND_SHAPE_DATA_REFERENCE])(
+            value, &type, &shape, &rank)
+        if call.status is not NULL or check_rank(call, rank, tensor, name):
+            return -1
+        for i in range(tensor.rank):
+            tensor.shape[i] = shape[i]
+        return 0
+    call.status = (<get_pointer_t> call.api[GET_TENSOR_TYPE_AND_SHAPE])(value, &info)
+    if call.status is not NULL:
+        return -1
+    failed = read_shape(call, info, tensor, name)
+    (<release_t> call.api[RELEASE_TENSOR_TYPE_AND_SHAPE_INFO])(info)
+    return failed
 
 
 cdef int fetch_input(Call* call, const Input* declared, size_t index) noexcept nogil:
     cdef Tensor* tensor = &call.inputs[declared.slot]
     cdef void* value = NULL
-    cdef void* info = NULL
     cdef void* data = NULL
     tensor.narrow = NULL
     tensor.data = NULL
@@ -134,12 +159,7 @@ cdef int fetch_input(Call* call, const Input* declared, size_t index) noexcept n
         tensor.present = False
         return 0
     tensor.present = True
-    call.status = (<get_pointer_t> call.api[GET_TENSOR_TYPE_AND_SHAPE])(value, &info)
-    if call.status is not NULL:
-        return -1
-    cdef int failed = read_shape(call, info, tensor, declared.name)
-    (<release_t> call.api[RELEASE_TENSOR_TYPE_AND_SHAPE_INFO])(info)
-    if failed:
+    if read_shape_of_value(call, value, tensor, declared.name):
         return -1
     count_elements(tensor)
     call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &data)

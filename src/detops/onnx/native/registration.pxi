@@ -8,6 +8,7 @@ cdef struct Op:
     CustomOp head  # ONNX Runtime knows this part
     const Row* row
     Api api
+    int runtime
     int type
     const operator_t* kernels
 
@@ -101,6 +102,7 @@ cdef Status create_kernel(const CustomOp* op, Api api, const void* info, void** 
     kernel.row = row_of(op)
     kernel.api = api
     kernel.version = op.version
+    kernel.runtime = (<const Op*> op).runtime
     kernel.type = (<const Op*> op).type
     kernel.kernels = (<const Op*> op).kernels
     source.api = api
@@ -121,6 +123,7 @@ cdef void destroy_kernel(void* kernel) noexcept nogil:
 cdef void describe(Op* op, const Row* row, int which, Api api, int runtime) noexcept nogil:
     op.row = row
     op.api = api
+    op.runtime = runtime
     op.type = row.types[which]
     op.kernels = row.kernels[which]
     op.head.version = min(runtime, <int> NEWEST_API)

@@ -1,0 +1,279 @@
+"""The threads of NumPy callers: workers that sleep until a loop is spread, one crew for the process.
+
+A caller takes items as its workers do, and never waits for a worker that has not begun: where the system runs other
+threads first, the caller does the work alone. Locks and threads are those of CPython, which has them on every system.
+"""
+
+import os
+
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdlib cimport calloc, free
+
+include "team.pxi"
+include "pythread.pxi"
+include "places.pxi"
+
+
+cdef extern from *:
+    """
+    #ifdef _MSC_VER
+    #include <intrin.h>
+    #define detops_take(at, count) ((Py_ssize_t) _InterlockedExchangeAdd64((volatile __int64*) (at), (__int64) (count)))
+    #define detops_peek(at) (*(volatile Py_ssize_t*) (at))
+    #define detops_pause() YieldProcessor()
+    #else
+    #define detops_take(at, count) __atomic_fetch_add(at, count, __ATOMIC_RELAXED)
+    #define detops_peek(at) __atomic_load_n(at, __ATOMIC_RELAXED)
+    #if defined(__x86_64__) || defined(__i386__)
+    #define detops_pause() __builtin_ia32_pause()
+    #else
+    #define detops_pause() ((void) 0)
+    #endif
+    #endif
+    """
+    Py_ssize_t take "detops_take" (Py_ssize_t* at, Py_ssize_t count) noexcept nogil
+    Py_ssize_t peek "detops_peek" (Py_ssize_t* at) noexcept nogil
+    void pause "detops_pause" () noexcept nogil
+
+
+cdef enum:
+    # Looks at memory before a thread goes to sleep, about a tenth of a millisecond: as long as a sleeper may need to
+    # wake, and longer than Python takes from one call to the next.
+    LOOKS = 2500
+
+
+cdef struct Seat:
+    # Where a thread sleeps: the bell is a lock that is held until someone rings.
+    PyThread_type_lock bell
+    Seat* below
+    Place place
+
+
+cdef struct Job:
+    # One loop that is spread. It lives on the caller's stack, so nobody may touch it once the caller has gone.
+    loop_t loop
+    const void* arguments
+    Py_ssize_t items
+    Py_ssize_t size
+    # The first item that no thread has taken.
+    Py_ssize_t next
+    Py_ssize_t failures
+    # From here on the lock guards all.
+    Py_ssize_t wanted
+    Py_ssize_t running
+    bint waits
+    Seat* caller
+    Job* after
+
+
+cdef struct Crew:
+    PyThread_type_lock lock
+    Py_ssize_t workers
+    Py_ssize_t open_jobs
+    Job* jobs
+    # Workers that sleep, and seats that no caller needs at present.
+    Seat* idle
+    Seat* spare
+
+
+cdef Crew crew
+
+
+cdef inline void lock() noexcept nogil:
+    PyThread_acquire_lock(crew.lock, WAIT_LOCK)
+
+
+cdef inline void unlock() noexcept nogil:
+    PyThread_release_lock(crew.lock)
+
+
+cdef inline void push(Seat** stack, Seat* seat) noexcept nogil:
+    seat.below = stack[0]
+    stack[0] = seat
+
+
+cdef inline Seat* pop(Seat** stack) noexcept nogil:
+    cdef Seat* seat = stack[0]
+    if seat != NULL:
+        stack[0] = seat.below
+    return seat
+
+
+cdef Seat* new_seat() noexcept nogil:
+    cdef Seat* seat = <Seat*> calloc(1, sizeof(Seat))
+    if seat == NULL:
+        return NULL
+    seat.bell = PyThread_allocate_lock()
+    if seat.bell == NULL:
+        free(seat)
+        return NULL
+    PyThread_acquire_lock(seat.bell, WAIT_LOCK)
+    return seat
+
+
+cdef inline void wake(Seat* seat) noexcept nogil:
+    send_away(&seat.place)
+    PyThread_release_lock(seat.bell)
+
+
+cdef void unlock_and_wake(Job* job) noexcept nogil:
+    """Wake two sleepers for a job that wants them; each of them wakes two more, so that no thread wakes a crowd."""
+    cdef Seat* first = pop(&crew.idle) if job.wanted > 0 else NULL
+    cdef Seat* second = pop(&crew.idle) if job.wanted > 1 else NULL
+    unlock()
+    # From here on the job may be gone.
+    if first != NULL:
+        wake(first)
+    if second != NULL:
+        wake(second)
+
+
+cdef void work(Job* job) noexcept nogil:
+    cdef Py_ssize_t begin
+    while True:
+        begin = take(&job.next, job.size)
+        if begin >= job.items:
+            return
+        if job.loop(job.arguments, begin, min(begin + job.size, job.items)):
+            take(&job.failures, 1)
+
+
+cdef Job* find_job() noexcept nogil:
+    """A job that wants one more thread; the lock is held."""
+    cdef Job* job = crew.jobs
+    while job != NULL and (job.wanted == 0 or peek(&job.next) >= job.items):
+        job = job.after
+    return job
+
+
+cdef void attend(void* own_seat) noexcept nogil:
+    """The life of a worker."""
+    cdef Seat* seat = <Seat*> own_seat
+    cdef Job* job
+    cdef int looks
+    settle(&seat.place)
+    lock()
+    while True:
+        job = find_job()
+        if job == NULL:
+            push(&crew.idle, seat)
+            unlock()
+            PyThread_acquire_lock(seat.bell, WAIT_LOCK)
+            roam(&seat.place)
+            lock()
+            continue
+        job.wanted -= 1
+        job.running += 1
+        unlock_and_wake(job)
+        work(job)
+        lock()
+        job.running -= 1
+        if job.running == 0 and job.waits:
+            PyThread_release_lock(job.caller.bell)
+        unlock()
+        # An operator often spreads its next loop at once.
+        looks = 0
+        while looks < LOOKS and peek(&crew.open_jobs) == 0:
+            pause()
+            looks += 1
+        lock()
+
+
+cdef void hire(Py_ssize_t workers) noexcept nogil:
+    """Have at least so many workers, where the system allows."""
+    cdef Seat* seat
+    cdef bint started = True
+    while started:
+        lock()
+        if crew.workers >= workers:
+            unlock()
+            return
+        crew.workers += 1
+        seat = pop(&crew.spare)
+        unlock()
+        if seat == NULL:
+            seat = new_seat()
+        started = False
+        if seat != NULL:
+            with gil:
+                started = PyThread_start_new_thread(attend, seat) != <unsigned long> -1
+        if not started:
+            lock()
+            crew.workers -= 1
+            if seat != NULL:
+                push(&crew.spare, seat)
+            unlock()
+
+
+cdef bint open_job(Job* job) noexcept nogil:
+    """Offer a job to the workers, unless there is no seat for the caller to wait in."""
+    lock()
+    job.caller = pop(&crew.spare)
+    if job.caller == NULL:
+        job.caller = new_seat()
+    if job.caller == NULL:
+        unlock()
+        return False
+    job.after = crew.jobs
+    crew.jobs = job
+    crew.open_jobs += 1
+    unlock_and_wake(job)
+    return True
+
+
+cdef void close_job(Job* job) noexcept nogil:
+    """Return when no worker is at the job any more, and none can come to it."""
+    cdef Job** link = &crew.jobs
+    cdef int looks = 0
+    while looks < LOOKS and peek(&job.running) > 0:
+        pause()
+        looks += 1
+    lock()
+    while link[0] != job:
+        link = &link[0].after
+    link[0] = job.after
+    crew.open_jobs -= 1
+    if job.running > 0:
+        job.waits = True
+        unlock()
+        PyThread_acquire_lock(job.caller.bell, WAIT_LOCK)
+        lock()
+    push(&crew.spare, job.caller)
+    unlock()
+
+
+cdef int spread_threads(
+    const Team* team, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
+) noexcept nogil:
+    cdef Job job
+    job.size = max(grain, <Py_ssize_t> 1)
+    cdef Py_ssize_t parts = (items + job.size - 1) // job.size
+    if parts <= 0:
+        return 0
+    job.wanted = min(parts, <Py_ssize_t> team.threads) - 1
+    if job.wanted > 0 and peek(&crew.workers) < job.wanted:
+        hire(job.wanted)
+    job.loop, job.arguments, job.items = loop, arguments, items
+    job.next, job.failures, job.running, job.waits = 0, 0, 0, False
+    if job.wanted == 0 or not open_job(&job):
+        return loop(arguments, 0, items)
+    work(&job)
+    close_job(&job)
+    return -1 if job.failures > 0 else 0
+
+
+spread = PyCapsule_New(<void*> spread_threads, NULL, NULL)
+
+
+def start_over() -> None:
+    """Begin with no workers: none of them lives on in a forked child, and the lock may have been held."""
+    crew.lock = PyThread_allocate_lock()
+    if crew.lock == NULL:
+        raise MemoryError("no lock for the threads of detops")
+    crew.workers, crew.open_jobs = 0, 0
+    crew.jobs, crew.idle, crew.spare = NULL, NULL, NULL
+
+
+start_over()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=start_over)

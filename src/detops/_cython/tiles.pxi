@@ -1,0 +1,126 @@
+# Where the points of a grid read a map, found for a tile of points at a time and used for many channels.
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+cdef enum:
+    # Points whose taps are found together, for all channels of a block; no more than so many taps.
+    POINTS = 256
+    TAPS = 4096
+
+
+cdef struct Tile:
+    # Arrays in one struct cannot overlap; a compiler that knows turns the loops over them into vector code.
+    Py_ssize_t points
+    # Along each axis: the first tap of each point, and how far above a tap the point is.
+    Py_ssize_t[3][POINTS] first
+    real[3][POINTS] fraction
+    # Whether some of a point's taps are outside the map.
+    Py_ssize_t[POINTS] outside
+    # One tap along one axis.
+    Py_ssize_t[POINTS] axis_at
+    real[POINTS] axis_weight
+    # All taps of each point, tap after tap: where in a channel (below 0: nowhere) and how much.
+    Py_ssize_t taps
+    Py_ssize_t[TAPS] at
+    real[TAPS] weight
+
+
+cdef struct Rest:
+    # The points of a tile whose taps are not all inside the map, and their numbers there.
+    Tile tile
+    Py_ssize_t[POINTS] which
+
+cdef struct Work:
+    Tile tile
+    Rest rest
+    # Whether most points are blends of four elements of a 2-D map.
+    bint blended
+    bint streamed
+
+
+cdef inline void locate(
+    const GridSample* sample, const real* grid, Py_ssize_t axes, Py_ssize_t border, Tile* tile
+) noexcept nogil:
+    """First taps along all axes, a step at a time.
+
+    Axes and border are constants where this is called: short loops without a branch become vector code.
+    """
+    cdef Py_ssize_t axis, i, size, taps = sample.taps
+    cdef bint align_corners = sample.align_corners
+    cdef real fraction
+    for axis in range(axes):
+        size = sample.sizes[axis]
+        for i in range(tile.points):
+            tile.fraction[axis][i] = unnormalise(grid[i * axes + axis], size, align_corners)
+        for i in range(tile.points):
+            tile.fraction[axis][i] = confine(tile.fraction[axis][i], size, border, align_corners)
+        for i in range(tile.points):
+            tile.first[axis][i], fraction = first_tap(tile.fraction[axis][i], taps)
+            tile.fraction[axis][i] = fraction
+
+
+cdef inline void place(const GridSample* sample, Py_ssize_t axis, Py_ssize_t tap, Py_ssize_t border,
+                       Tile* tile) noexcept nogil:
+    """One of the taps along an axis."""
+    cdef Py_ssize_t i, index, size = sample.sizes[axis], stride = sample.strides[axis], taps = sample.taps
+    # Below 0 whatever is added for the other axes.
+    cdef Py_ssize_t nowhere = -PY_SSIZE_T_MAX // 4
+    cdef bint align_corners = sample.align_corners
+    for i in range(tile.points):
+        index = tap_index(tile.first[axis][i] + tap, size, border, align_corners)
+        tile.axis_at[i] = nowhere if index < 0 else index * stride
+        tile.axis_weight[i] = tap_weight(tap, taps, tile.fraction[axis][i])
+
+
+cdef inline void find_taps(const GridSample* sample, Py_ssize_t border, Tile* tile) noexcept nogil:
+    """All taps of the tile's points: the products of those along each axis, the fastest axis of the map first."""
+    cdef Py_ssize_t axis, tap, outer, source, target, i
+    tile.taps = 1
+    for i in range(tile.points):
+        tile.at[i] = 0
+        tile.weight[i] = 1
+    for axis in range(sample.axes):
+        # From the last tap to the first: what has been found stays until it is used.
+        for tap in range(sample.taps - 1, -1, -1):
+            place(sample, axis, tap, border, tile)
+            for outer in range(tile.taps):
+                source = outer * tile.points
+                target = (tap * tile.taps + outer) * tile.points
+                for i in range(tile.points):
+                    tile.at[target + i] = tile.at[source + i] + tile.axis_at[i]
+                    tile.weight[target + i] = tile.weight[source + i] * tile.axis_weight[i]
+        tile.taps *= sample.taps
+
+
+cdef Py_ssize_t split(const GridSample* sample, Tile* tile, Rest* rest) noexcept nogil:
+    """Where the four elements start that a point is blended from; points with fewer inside the map are the rest."""
+    cdef Py_ssize_t i, count = 0, width = sample.sizes[0], height = sample.sizes[1]
+    cdef Py_ssize_t x, y, outside = 0
+    for i in range(tile.points):
+        x, y = tile.first[0][i], tile.first[1][i]
+        tile.outside[i] = (x < 0) | (x > width - 2) | (y < 0) | (y > height - 2)
+        tile.at[i] = 0 if tile.outside[i] else y * width + x
+        outside |= tile.outside[i]
+    if outside:
+        for i in range(tile.points):
+            # Written in any case, and overwritten unless it is counted.
+            rest.which[count] = i
+            count += tile.outside[i]
+    rest.tile.points = count
+    for i in range(count):
+        rest.tile.first[0][i], rest.tile.first[1][i] = tile.first[0][rest.which[i]], tile.first[1][rest.which[i]]
+        rest.tile.fraction[0][i] = tile.fraction[0][rest.which[i]]
+        rest.tile.fraction[1][i] = tile.fraction[1][rest.which[i]]
+    return count
+
+
+cdef inline void find(const GridSample* sample, const real* grid, Py_ssize_t border, Work* work) noexcept nogil:
+    """Where and how much to read for the points of a tile; the border is a constant where this is called."""
+    if sample.axes == 2:
+        locate(sample, grid, 2, border, &work.tile)
+    else:
+        locate(sample, grid, 3, border, &work.tile)
+    if not work.blended:
+        find_taps(sample, border, &work.tile)
+    elif split(sample, &work.tile, &work.rest) > 0:
+        find_taps(sample, border, &work.rest.tile)

@@ -1,0 +1,167 @@
+"""Shape inference: ONNX's own, told what the operators of detops give, which it doesn't know.
+
+What the file states of inner tensors and outputs is not asked: it may be stale, or hold at one size only. The results
+of operators that nobody knows are the exception: of those, the file is the only source.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from detops.onnx._table import Operator, find
+
+SMALL_TENSOR = 4096  # bytes; larger initializers are left out
+
+Lookup = Callable[[Any], Operator | None]
+
+
+def inferred(model: Any) -> Any:
+    """Return a copy of the main graph with the shapes that follow from its inputs, and with no others."""
+    import onnx
+
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    functions = {(function.domain, function.name) for function in model.functions}
+
+    def lookup(node: Any) -> Operator | None:
+        return None if known(node) else find(node.domain, node.op_type, versions.get(node.domain, 1))
+
+    def known(node: Any) -> bool:
+        return is_standard(node) or (node.domain, node.op_type) in functions
+
+    light = _without_weights(model)
+    _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
+    broken = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError)
+    with contextlib.suppress(*broken):  # the model may still be searched; unknown shapes make the proof harder
+        while True:  # what is told of one operator may lead to the next one
+            light = onnx.shape_inference.infer_shapes(light, data_prop=True)
+            if not _tell(light.graph, {}, {}, lookup):
+                break
+    return light.graph
+
+
+def is_standard(node: Any) -> bool:
+    """Tell whether a node is of ONNX's own domain."""
+    return node.domain in ("", "ai.onnx")
+
+
+def bodies(node: Any) -> Iterator[Any]:
+    """Yield the graphs that a node holds, such as the branches of an If."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _without_weights(model: Any) -> Any:
+    """Return a copy without the large weights (a whole model may pass protobuf's 2 GB)."""
+    import onnx
+
+    light = onnx.ModelProto(ir_version=max(model.ir_version, 4))
+    light.opset_import.extend(model.opset_import)
+    light.functions.extend(model.functions)
+    graph = model.graph
+    light.graph.name = graph.name
+    light.graph.node.extend(graph.node)
+    light.graph.input.extend(graph.input)
+    light.graph.output.extend(graph.output)
+    light.graph.value_info.extend(graph.value_info)
+    inputs = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            value = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            light.graph.input.append(value)
+    return light
+
+
+def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
+    """Drop what the file states of inner tensors and outputs that a defined operator makes, and of bodies' inputs."""
+    import onnx
+
+    claims = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.HasField("type")}
+    foreign = {name for node in graph.node if not defined(node) for name in node.output}
+    kept = [onnx.helper.make_value_info(name, claims[name]) for name in claims if name in foreign]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in graph.output:
+        value.ClearField("type")
+    for node in graph.node:
+        for body in bodies(node):
+            for value in body.input:
+                if value.type.HasField("tensor_type"):
+                    value.type.tensor_type.ClearField("shape")
+            _forget_claims(body, defined)
+
+
+def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup) -> bool:
+    """Enter what inference doesn't know, given what surrounds the graph; tell whether there is any news."""
+    import onnx
+
+    constants = {**constants, **dict(_constants(graph))}
+    types = {**types, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
+    news = False
+    for node in graph.node:
+        first = types.get(node.input[0]) if node.input else None
+        operator = lookup(node)
+        for name, (_, kind) in zip(node.output, operator.outputs if operator else (), strict=False):
+            made = None if not name or name in types or operator is None else _result(operator, kind, first)
+            if made is not None:
+                types[name] = made
+                graph.value_info.append(onnx.helper.make_value_info(name, made))
+                news = True
+        if is_standard(node) and node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
+            axes = onnx.numpy_helper.to_array(constants[node.input[3]])
+            news |= _tell_uncut(first, types.get(node.output[0]), axes.ravel().tolist())
+        for body in bodies(node):
+            news |= _tell(body, types, constants, lookup)
+    return news
+
+
+def _constants(graph: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a graph that no run changes, by name."""
+    inputs = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name not in inputs:
+            yield tensor.name, tensor
+    for node in graph.node:
+        if is_standard(node) and node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t") and not attribute.t.external_data:
+                    yield node.output[0], attribute.t
+
+
+def _tell_uncut(source: Any, result: Any, axes: Sequence[int]) -> bool:
+    """Enter the sizes of a Slice's result on the axes that it doesn't cut: with computed bounds, inference has none."""
+    if source is None or result is None:
+        return False
+    before, after = (each.tensor_type.shape.dim for each in (source, result))
+    news = False
+    for place in range(len(before)):
+        kept = len(after) == len(before) and place not in axes and place - len(before) not in axes
+        if kept and before[place].HasField("dim_value") and not after[place].HasField("dim_value"):
+            after[place].dim_value = before[place].dim_value
+            news = True
+    return news
+
+
+def _result(operator: Operator, kind: str, first: Any) -> Any:
+    """Return the type of a result; `first` is that of the node's first input. None where too little is known."""
+    import onnx
+
+    known = first is not None and first.HasField("tensor_type")
+    rank = operator.rank
+    if rank is None and known and first.tensor_type.HasField("shape"):
+        rank = len(first.tensor_type.shape.dim)
+    element = onnx.TensorProto.UNDEFINED
+    if kind != "T":
+        element = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    elif known:
+        element = first.tensor_type.elem_type
+    if rank is None or element == onnx.TensorProto.UNDEFINED:
+        return None
+    return onnx.helper.make_tensor_type_proto(element, [None] * rank)

@@ -1,0 +1,115 @@
+"""What is known of the shapes in an ONNX model: what follows from its inputs, and nothing that could be otherwise."""
+
+import onnx
+import pytest
+
+from detops.graph._onnx_io import read_graphs
+
+BODY = """() => (float[A,B,C,D] {out}) {{
+    {out}_all = mmcv.MMCVInstanceNormalization(y, s, s)
+    {out} = Relu({out}_all)
+}}"""
+BRANCHES = f"then_branch = yes_body {BODY.format(out='then')}, else_branch = no_body {BODY.format(out='otherwise')}"
+MODEL = f"""<ir_version: 8, opset_import: ["": 17, "mmcv": 1, "other": 1]>
+main (float[N,3,H,W] x, float[3] s, float[K,5] rois, bool yes) => (float picked) {{
+    y = mmcv.MMCVInstanceNormalization(x, s, s)
+    largest, places = mmcv.cummax<dim=1>(y)
+    bins = mmcv.MMCVRoiAlign<output_height=7, output_width=7>(largest, rois)
+    flat = Flatten(bins)
+    foreign = other.MMCVRoiAlign(largest, rois)
+    behind = Relu(foreign)
+    picked = If<{BRANCHES}>(yes)
+}}"""
+
+
+def test_operators_of_detops_pass_ranks_on() -> None:
+    main, *bodies = read_graphs(onnx.parser.parse_model(MODEL), None)
+    shapes = {name: main.info(name).shape for name in ("y", "largest", "places", "bins", "behind")}
+    four = (None,) * 4
+    assert shapes == {"y": four, "largest": four, "places": four, "bins": four, "behind": None}
+    assert main.info("flat").shape == (None, None)
+    assert str(main.info("places").dtype) == "int64"
+    assert [body.info(f"{name}_all").shape for body, name in zip(bodies, ("otherwise", "then"), strict=True)] == [
+        four,
+        four,
+    ]
+
+
+def test_a_function_of_the_model_says_what_its_nodes_give() -> None:
+    """A model may define an operator of detops otherwise, and then its definition is what counts."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "mmcv": 1]>
+        main (float[N,3,H,W] x, float[K,5] rois) => (float out) { bins = mmcv.MMCVRoiAlign(x, rois) out = Relu(bins) }
+        <domain: "mmcv", opset_import: ["": 17]>
+        MMCVRoiAlign (x, rois) => (bins) { bins = Flatten(x) }""")
+    (graph,) = read_graphs(model, None)
+    assert len(graph.info("bins").shape or ()) == 2
+
+
+def test_claims_of_the_file_count_where_it_is_the_only_source() -> None:
+    """`rows` has the rank of its form, which an input decides; `found` comes from an operator that only the file knows.
+
+    The file says (N, 4) of all, also of the graph's outputs.
+    """
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "other": 1]>
+        main (float[N] x, int64[R] form, bool yes) => (float[N,4] out) {
+            rows = Reshape(x, form)
+            found = other.Find(x)
+            behind = Relu(found)
+            out = If<then_branch = a () => (float[N,4] one) { one = Relu(rows) },
+                     else_branch = b () => (float[N,4] two) { two = Identity(rows) }>(yes)
+            last = Relu(out)
+        }""")
+    for name in ("rows", "found"):
+        model.graph.value_info.append(onnx.helper.make_tensor_value_info(name, 1, ["N", 4]))
+    main, *bodies = read_graphs(model, None)
+    shapes = {name: main.info(name).shape for name in ("rows", "found", "behind", "out", "last")}
+    assert shapes == {"rows": None, "found": (None, 4), "behind": (None, 4), "out": None, "last": None}
+    assert [body.info(name).shape for body, name in zip(bodies, ("two", "one"), strict=True)] == [None, None]
+
+
+def test_what_a_loop_carries_may_change_its_shape() -> None:
+    """What the file says of a body's inputs need not hold after the first turn; a Scan's rows come from outside."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        main (float[N,4] x, float[T,N,4] rows, int64 n, bool yes) => (float[A,B] out, float[T,N,4] scanned) {
+            out = Loop<body = turn (int64 i, bool go, float[6,4] state) => (bool on, float[6,4] next) {
+                on = Identity(go)
+                next = Unsqueeze(state, i)
+            }>(n, yes, x)
+            scanned = Scan<num_scan_inputs = 1, body = each (float[6,4] row) => (float[6,4] made) {
+                made = Relu(row)
+            }>(rows)
+        }""")
+    main, scan, loop = read_graphs(model, None)
+    assert (main.info("out").shape, main.info("scanned").shape) == (None, (None, None, 4))
+    assert [loop.info(name).shape for name in ("state", "next")] == [None, None]
+    assert [scan.info(name).shape for name in ("row", "made")] == [(None, 4), (None, 4)]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        """<ir_version: 8, opset_import: ["other": 1]> main (float[N,4] x) => (float[N,4] out) { out = Relu(x) }""",
+        """<ir_version: 8, opset_import: ["": 17, "f": 1]> main (float[N,4] x) => (float[N,4] out) { out = f.g(x) }
+        <domain: "f", opset_import: ["": 17, "f": 1]> g (x) => (y) { y = f.g(x) }""",
+    ],
+    ids=["no version of the operators", "a function that calls itself"],
+)
+def test_model_that_breaks_inference_keeps_the_shapes_of_its_inputs(model: str) -> None:
+    (graph,) = read_graphs(onnx.parser.parse_model(model), None)
+    assert (graph.info("x").shape, graph.info("out").shape) == ((None, 4), None)
+
+
+def test_a_slice_keeps_what_it_does_not_cut() -> None:
+    """Where the axes are constants; `twos` is made by an operator that has a tensor among its attributes too."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "other": 1]>
+        main (float[N,8,4] x, int64[1] from, int64[1] to, int64[1] length) => (float out) {
+            last = Constant<value = int64[1] {-1}>()
+            middle = Slice(x, from, to, last)
+            twos = ConstantOfShape<value = int64[1] {2}>(length)
+            strange = Slice(x, from, to, twos)
+            foreign = other.Slice(x, from, to, last)
+            out = ReduceSum(x)
+        }""")
+    (graph,) = read_graphs(model, None)
+    shapes = [graph.info(name).shape for name in ("middle", "strange", "foreign")]
+    assert shapes == [(None, 8, None), (None, None, None), None]

@@ -1,0 +1,157 @@
+"""Memory of results: what a large one has left is used again, and nobody else sees it meanwhile."""
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import detops
+from detops import _memory
+from detops._cython import memory
+from tests.processes import run
+
+# Larger than what the C library keeps by itself.
+LARGE = (3, 1 << 20)
+
+
+@pytest.fixture(autouse=True)
+def _keep_nothing_afterwards() -> Iterator[None]:
+    memory.set_most_bytes(0)
+    memory.set_most_bytes(_memory.keep_mib * _memory.MIB)
+    yield
+    memory.set_most_bytes(0)
+    memory.set_most_bytes(_memory.keep_mib * _memory.MIB)
+
+
+needs_keeping = pytest.mark.skipif(os.name == "nt", reason="Windows offers no pages: results come from NumPy")
+
+
+def new(shape: tuple[int, ...] = LARGE, dtype: Any = np.float32) -> np.ndarray:
+    return memory.empty(shape, np.dtype(dtype))
+
+
+@needs_keeping
+def test_memory_is_used_again() -> None:
+    first = new()
+    address = first.ctypes.data
+    assert memory.get_kept_bytes() == 0
+    del first
+    assert memory.get_kept_bytes() >= 3 << 22
+    assert new().ctypes.data == address
+    # A result that is a little smaller fits, one that is much smaller would waste the rest.
+    again = new((3, (1 << 20) - 5000))
+    assert again.ctypes.data == address
+    del again
+    assert new((1, 1 << 20)).ctypes.data != address
+
+
+@needs_keeping
+def test_a_view_holds_the_memory() -> None:
+    view = new()[1:, ::7]
+    view[...] = 5
+    gc.collect()
+    assert memory.get_kept_bytes() == 0
+    other = new()
+    other[...] = 7
+    assert (view == 5).all()
+
+
+@needs_keeping
+def test_no_more_is_kept_than_allowed() -> None:
+    memory.set_most_bytes(30 << 20)
+    held = [new() for _ in range(5)]
+    held.clear()
+    assert 0 < memory.get_kept_bytes() <= 30 << 20
+    memory.set_most_bytes(1 << 20)
+    assert memory.get_kept_bytes() == 0
+    held = [new() for _ in range(5)]
+    held.clear()
+    assert memory.get_kept_bytes() == 0
+
+
+@needs_keeping
+def test_many_pieces_of_many_sizes() -> None:
+    rng = np.random.default_rng(0)
+    held: list[np.ndarray] = []
+    for step in range(400):
+        array = new((int(rng.integers(1 << 18, 1 << 22)),))
+        array[:: 1 << 12] = step
+        held.append(array)
+        if len(held) > 12:
+            gone = held.pop(int(rng.integers(len(held))))
+            assert (gone[:: 1 << 12] == gone[0]).all()
+    values = [int(array[0]) for array in held]
+    assert len(set(values)) == len(values)
+    assert all((array[:: 1 << 12] == value).all() for array, value in zip(held, values, strict=True))
+
+
+def test_threads_share_it() -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            array = new()
+            array[:, ::4096] = number
+            if not (array[:, ::4096] == number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_results_are_ordinary_arrays() -> None:
+    x = np.random.default_rng(0).normal(size=LARGE).astype(np.float32)
+    values, indices = detops.cummax(x, 1)
+    assert (values.dtype, indices.dtype) == (np.float32, np.int64)
+    for result in (values, indices):
+        flags = result.flags
+        assert all((flags.c_contiguous, flags.writeable, flags.aligned))
+    copy = values.copy()
+    values += 1
+    assert np.array_equal(values, copy + 1)
+    assert not np.shares_memory(values, indices)
+
+
+def test_a_size_that_no_machine_has() -> None:
+    with pytest.raises((MemoryError, ValueError)):
+        new((1 << 40, 1 << 20))
+    with pytest.raises(MemoryError):
+        new((1 << 45,))
+
+
+@needs_keeping
+def test_environment_sets_what_is_kept() -> None:
+    code = """
+import numpy as np, detops
+from detops._cython import memory
+x = np.zeros((4, 1 << 20), np.float32)
+detops.cummax(x)
+print(memory.get_kept_bytes() > 0)
+"""
+    assert run(code, DETOPS_KEEP_MIB="0").stdout == "False\n"
+    assert run(code).stdout == "True\n"
+    last = run("import detops", DETOPS_KEEP_MIB="much").stderr.splitlines()[-1]
+    assert last == "ValueError: DETOPS_KEEP_MIB: expected a whole number from 0 to 1048576, got 'much'"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_has_its_own() -> None:
+    held = new()
+    held[...] = 1
+    child = os.fork()
+    if child == 0:
+        held[...] = 2
+        other = new()
+        other[...] = 3
+        os._exit(0 if (held == 2).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (held == 1).all()
