@@ -12,7 +12,8 @@ from pathlib import Path
 
 import detops._core
 
-FOLDER = Path(detops._core.__file__).parent
+# Sources are the repository's: what is installed holds no .pxi.
+FOLDER = Path(__file__).parents[1] / "src" / "detops" / "_core"
 DECORATORS = ("cython.cfunc", "cython.inline", "cython.nogil", "cython.exceptval(check=False)")
 TYPES = {"real": "real", "element": "element", "cython.Py_ssize_t": "index", "cython.bint": "truth"}
 WHOLE = ("index", "truth")

@@ -1,6 +1,9 @@
 """Which backend a call runs on, what is said where one is missing, and where arrays live."""
 
+import ctypes
+import gc
 import sys
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 
 import detops
 from detops import _registry
+from detops._cuda.arrays import _DLPack
 from detops._cuda.device import cuda
 from detops.testing.arguments import LAYOUTS
 from tests import calls
@@ -144,22 +148,45 @@ class SpeaksArray:
 
 
 class SpeaksDLPack:
+    """An array of another library; ``device`` says where it claims to live, wherever that is."""
+
+    device = (1, 0)
+
     def __init__(self, data: np.ndarray) -> None:
         self.data = data
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.data.__dlpack__(**options)
+        self.streams: list[int | None] = []
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.data.__dlpack_device__()
+        return self.device
+
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        self.streams.append(stream)
+        return relabelled(self.data.__dlpack__(**options), self.device[0])
 
 
-class OnlyDLPackOnGpu(SpeaksDLPack):
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (2, 0)
+class SpeaksOldDLPack(SpeaksDLPack):
+    """As before DLPack 1.0, without versions."""
+
+    def __dlpack__(self, stream: int | None = None) -> Any:  # type: ignore[override]
+        return super().__dlpack__(stream=stream)
 
 
-@pytest.mark.parametrize("kind", [SpeaksArray, SpeaksDLPack])
+def relabelled(capsule: Any, device: int) -> Any:
+    """Change what a DLPack capsule says about the kind of its device, which follows the pointer to the data."""
+    point = ctypes.pythonapi.PyCapsule_GetPointer
+    point.restype, point.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    versioned = "dltensor_versioned" in repr(capsule)
+    start = point(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+    # A versioned capsule begins with the version, two pointers and the flags.
+    ctypes.c_int32.from_address(start + (32 if versioned else 0) + ctypes.sizeof(ctypes.c_void_p)).value = device
+    return capsule
+
+
+def on_device(kind: type[SpeaksDLPack], number: int) -> type[SpeaksDLPack]:
+    return type(kind.__name__, (kind,), {"device": (number, 0)})
+
+
+@pytest.mark.parametrize("kind", [SpeaksArray, SpeaksDLPack, SpeaksOldDLPack])
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_arrays_of_other_libraries(operator: str, kind: Any) -> None:
     case = calls.ordinary(operator)
@@ -209,7 +236,14 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind, "__cuda_array_interface__", describe, raising=False)
     # The simulator forbids negative indices into a shape, as kernels do; outside kernels a GPU array's is a tuple.
     monkeypatch.setattr(kind, "shape", property(lambda self: self._ary.shape))
-    monkeypatch.setattr(cuda, "as_cuda_array", lambda array: array, raising=False)
+
+    def as_cuda_array(array: Any) -> Any:
+        if isinstance(array, kind):
+            return array
+        described = SimpleNamespace(owner=array, __array_interface__=array.__cuda_array_interface__)
+        return kind(np.asarray(described))
+
+    monkeypatch.setattr(cuda, "as_cuda_array", as_cuda_array, raising=False)
 
 
 def to_gpu(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -296,9 +330,86 @@ def test_layouts_on_the_gpu() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_only_speaks_dlpack_on_a_gpu() -> None:
-    with pytest.raises(TypeError, match=r"^x: expected an array with __cuda_array_interface__, got OnlyDLPackOnGpu"):
-        detops.cummax(OnlyDLPackOnGpu(X))
+@pytest.mark.parametrize("kind", [SpeaksDLPack, SpeaksOldDLPack])
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_gpu_arrays_that_only_speak_dlpack(operator: str, kind: type[SpeaksDLPack], used: list[str]) -> None:
+    case = calls.ordinary(operator)
+    wanted = calls.call(case, backend="cuda")
+    given = {n: None if a is None else on_device(kind, 2)(a) for n, a in case.cast("float32").items()}
+    used.clear()
+    got = getattr(detops, operator)(**given, **case.options)
+    got = got if isinstance(got, tuple) else (got,)
+    assert set(used) == {"cuda"}
+    assert all(type(result) is type(cuda.to_device(np.zeros(1))) for result in got)
+    assert calls.as_bytes(tuple(result.copy_to_host() for result in got)) == calls.as_bytes(wanted)
+    # Kernels run on the legacy default stream: the array's own library has to make it wait.
+    assert {stream for array in given.values() if array is not None for stream in array.streams} == {1}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("device", [2, 13])
+@pytest.mark.parametrize("x", [X[:, ::-2], X.T, X[:0], np.array(2.5), X[0] > 2, np.arange(3, dtype=np.int16)])
+def test_layouts_and_dtypes_of_dlpack_on_the_gpu(x: np.ndarray, device: int) -> None:
+    wanted = detops.cummax(x)
+    got = detops.cummax(on_device(SpeaksDLPack, device)(x))
+    assert calls.as_bytes(tuple(result.copy_to_host() for result in got)) == calls.as_bytes(wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("count", [0, 2])
+def test_out_that_only_speaks_dlpack(count: int) -> None:
+    boxes, memory = np.array([[0.0, 0.0, 4.0, 8.0]] * count).reshape(-1, 4), np.full((count, 4), 7.0)
+    out = on_device(SpeaksDLPack, 2)(memory)
+    assert detops.encode_bbox(on_device(SpeaksDLPack, 2)(boxes), boxes, out=out) is out
+    np.testing.assert_array_equal(memory, 0)
+
+
+def test_the_strides_of_an_empty_array_say_nothing() -> None:
+    """Libraries fill them in as they like, and Numba would not take zeros for contiguous."""
+    described = _DLPack("x", on_device(SpeaksDLPack, 2)(np.zeros((4, 0)))).__cuda_array_interface__
+    assert (described["shape"], described["strides"]) == ((4, 0), None)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_memory_that_came_by_dlpack_is_given_back() -> None:
+    class Memory(np.ndarray):
+        """NumPy's own arrays cannot be watched."""
+
+    memory = X.copy().view(Memory)
+    watched = weakref.ref(memory)
+    result = detops.cummax(on_device(SpeaksDLPack, 2)(memory))
+    del memory
+    gc.collect()
+    assert watched() is None
+    assert result.indices.copy_to_host().tolist() == [[0, 1, 1], [0, 1, 2]]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_dlpack_that_is_refused() -> None:
+    class Refuses(SpeaksDLPack):
+        device = (2, 0)
+
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("it needs a gradient")
+
+    with pytest.raises(TypeError, match=r"^x: expected an array, got Refuses \(it needs a gradient\)$"):
+        detops.cummax(Refuses(X))
+    # A kind of device that neither NumPy nor CUDA reads: Metal.
+    with pytest.raises(TypeError, match=r"^x: expected an array, got SpeaksDLPack \(.*device.*\)$"):
+        detops.cummax(on_device(SpeaksDLPack, 8)(X))
+    for backend in ("cython", "numba"):
+        with pytest.raises(
+            TypeError, match=rf"^backend '{backend}': expected arrays in host memory, got SpeaksDLPack "
+        ):
+            detops.cummax(on_device(SpeaksDLPack, 2)(X), backend=backend)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_dlpack_without_what_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba's own CUDA target, without numba-cuda, brings no cuda.core."""
+    monkeypatch.setitem(sys.modules, "cuda.core.utils", None)
+    with pytest.raises(ImportError, match=r'^x: an array .* needs cuda\.core \(.*\); pip install "detops\[cuda\]"'):
+        detops.cummax(on_device(SpeaksDLPack, 2)(X))
 
 
 @pytest.mark.usefixtures("gpu")

@@ -8,6 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 import detops
 import detops.numba
+from detops._cuda import instance_norm as kernels
+from detops._cuda.device import launch
 from detops._numba.spread import jit
 from tests import onnx_nodes
 from tests.json_cases import Subcase, subcases
@@ -57,7 +59,7 @@ def test_the_node_tests_of_onnx(backend):
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5, err_msg=case.name)
 
 
-@pytest.mark.parametrize("backend", ["cython", "numba"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-8)])
 @pytest.mark.parametrize("origin", [0, 1e6, -3e6])
 def test_a_mean_far_from_the_deviation(origin, dtype, tolerance, backend):
@@ -68,12 +70,23 @@ def test_a_mean_far_from_the_deviation(origin, dtype, tolerance, backend):
     np.testing.assert_allclose(detops.instance_norm(x, backend=backend), wanted, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("backend", ["cython", "numba"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_an_outlier_in_front_of_a_far_mean(backend):
     x = (1e6 + np.random.default_rng(43).integers(-8, 9, (1, 1, 5000)) / 4).astype(np.float32)
     x[0, 0, 0] = 0
     wanted = oracle("instance_norm")(x)
     np.testing.assert_allclose(detops.instance_norm(x, backend=backend), wanted, rtol=1e-5, atol=1e-7)
+
+
+def test_many_small_spreads_beside_a_large_one_on_the_gpu():
+    blocks, one = 2000, np.ones(1, np.float32)
+    spreads = np.ones((1, blocks), np.float32)
+    spreads[0, 0] = 2**25  # float32 has no digit for one more
+    parts = np.zeros((1, 3), np.float32)
+    size = blocks * kernels.BLOCK
+    arguments = (size, np.zeros((1, blocks, 2), np.float32), spreads, one, np.float32(1e-5), parts)
+    launch(kernels.parts_of_instances, 1, *arguments)
+    np.testing.assert_allclose(parts, [[0, 0, 1 / np.sqrt(spreads.sum(dtype=float) / size + 1e-5)]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

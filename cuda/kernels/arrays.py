@@ -6,7 +6,34 @@ from typing import Any
 import numpy as np
 
 from detops._call import HOST, on_gpu
-from detops._cuda.device import cuda
+from detops._cuda.device import STREAM, cuda
+
+
+class _DLPack:
+    """An array on the GPU that speaks DLPack alone, in the words of Numba; the array lives as long as this."""
+
+    def __init__(self, name: str, array: Any) -> None:
+        try:
+            from cuda.core.utils import StridedMemoryView
+        except ImportError as error:
+            needs = f"{name}: an array that speaks DLPack alone needs cuda.core ({error})"
+            raise ImportError(f'{needs}; pip install "detops[cuda]" brings it') from error
+        try:
+            # The producer makes our stream wait for the array's contents.
+            view = StridedMemoryView.from_dlpack(array, stream_ptr=STREAM)
+            dtype = view.dtype
+        except (TypeError, ValueError, BufferError, RuntimeError) as error:
+            raise TypeError(f"{name}: expected an array, got {type(array).__name__} ({error})") from error
+        # What stands for the strides of an empty array differs, and says nothing.
+        contiguous = view.strides is None or not view.size
+        self._view = view
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": view.shape,
+            "strides": None if contiguous else tuple(stride * dtype.itemsize for stride in view.strides),
+            "typestr": dtype.str,
+            "data": (view.ptr, view.readonly),
+        }
 
 
 class Device:
@@ -24,11 +51,9 @@ class Device:
 
     def array(self, name: str, value: Any) -> Any:
         # A host array moves when it is cast: what a kernel does not take never does.
-        if hasattr(value, "__cuda_array_interface__"):
-            return cuda.as_cuda_array(value)
-        if on_gpu(value):
-            raise TypeError(f"{name}: expected an array with __cuda_array_interface__, got {type(value).__name__}")
-        return HOST.array(name, value)
+        if not on_gpu(value):
+            return HOST.array(name, value)
+        return cuda.as_cuda_array(value if hasattr(value, "__cuda_array_interface__") else _DLPack(name, value))
 
     def cast(self, array: Any, dtype: np.dtype) -> Any:
         if isinstance(array, np.ndarray):

@@ -1,24 +1,14 @@
 """cummax and cummin along the middle axis of (outer, length, inner)."""
 
-from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._cuda.device import cuda, jit, launch
+from detops._numba.cumulative import scan_run
 
 
 @jit
 def scan(x, smallest, values, indices):
     """One item is one run along the axis."""
-    inner = x.shape[2]
-    for item in range(cuda.grid(1), x.shape[0] * inner, cuda.gridsize(1)):
-        row, column = item // inner, item % inner
-        best = x[row, 0, column]
-        at = 0
-        for i in range(x.shape[1]):
-            candidate = x[row, i, column]
-            if takes_over_min(candidate, best) if smallest else takes_over_max(candidate, best):
-                best = candidate
-                at = i
-            values[row, i, column] = best
-            indices[row, i, column] = at
+    for item in range(cuda.grid(1), x.shape[0] * x.shape[2], cuda.gridsize(1)):
+        scan_run(item, x, smallest, values, indices)
 
 
 def cumulative(x, smallest, values, indices):

@@ -14,6 +14,9 @@ SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 THREADS = 3 if SIMULATED else 128
 MAX_BLOCKS = 2 if SIMULATED else 65535
 
+# DLPack's number of the stream that kernels run on: the legacy default stream, or the default stream of the thread.
+STREAM = 2 if config.CUDA_PER_THREAD_DEFAULT_STREAM else 1  # type: ignore[attr-defined]
+
 # The simulator patches global state while a kernel runs, so two launches must not overlap there.
 _one_at_a_time = threading.Lock()
 

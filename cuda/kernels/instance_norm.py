@@ -1,47 +1,62 @@
-"""instance_norm over (images, channels, size): moments of blocks, then of instances, then every element."""
+"""instance_norm over (instances, size): moments of blocks, then of instances, then every element.
+
+Moments keep the type of the elements, since few GPUs are fast in float64. What float32 lacks beside a mean far from 0,
+the second part of a sum holds.
+"""
 
 import numpy as np
 
-from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, sum_and_rest
+from detops._core.scalar import typed
 from detops._cuda.device import cuda, jit, launch
 
-# Elements whose moments one thread takes.
+# Elements whose moments one thread takes; it reads them twice, from the cache the second time.
 BLOCK = 256
 
 
 @jit
 def moments_of_blocks(x, means, spreads):
-    """One item is one block of one instance; x is (instances, size), the moments (instances, blocks)."""
-    blocks = means.shape[1]
-    for item in range(cuda.grid(1), means.size, cuda.gridsize(1)):
+    """One item is one block of one instance; means are (instances, blocks, 2), in two parts."""
+    blocks = spreads.shape[1]
+    for item in range(cuda.grid(1), spreads.size, cuda.gridsize(1)):
         instance, block = item // blocks, item % blocks
         start = block * BLOCK
         end = start + BLOCK if block < blocks - 1 else x.shape[1]
-        origin = np.float64(x[instance, start])
-        total = squares = np.float64(0)
+        origin = x[instance, start]
+        count = typed(end - start, origin)
+        total = squares = left = typed(0, origin)
         for i in range(start, end):
-            apart = np.float64(x[instance, i]) - origin
-            total += apart
+            total += x[instance, i] - origin
+        mean, rest = sum_and_rest(origin, total / count)
+        for i in range(start, end):
+            apart = x[instance, i] - mean - rest
+            left += apart
             squares += apart * apart
-        mean, spread = shifted_moments(np.float64(end - start), origin, total, squares)
-        means[instance, block] = mean
+        shift, spread = shifted_moments(count, typed(0, origin), left, squares)
+        mean, rest = sum_and_rest(mean, rest + shift)
+        means[instance, block, 0] = mean
+        means[instance, block, 1] = rest
         spreads[instance, block] = spread
 
 
 @jit
 def parts_of_instances(size, means, spreads, scale, epsilon, parts):
     """One item is one instance: its mean in two parts, and its factor."""
-    blocks = means.shape[1]
-    for instance in range(cuda.grid(1), means.shape[0], cuda.gridsize(1)):
-        count, mean, spread = np.float64(0), np.float64(0), np.float64(0)
+    blocks = spreads.shape[1]
+    for instance in range(cuda.grid(1), spreads.shape[0], cuda.gridsize(1)):
+        none = typed(0, epsilon)
+        count, spread, lost = none, none, none
+        mean, rest = means[instance, 0, 0], means[instance, 0, 1]
         for block in range(blocks):
-            length = BLOCK if block < blocks - 1 else size - block * BLOCK
-            count, mean, spread = merged_moments(
-                count, mean, spread, np.float64(length), means[instance, block], spreads[instance, block]
-            )
+            length = typed(BLOCK if block < blocks - 1 else size - block * BLOCK, epsilon)
+            apart = (means[instance, block, 0] - mean) + (means[instance, block, 1] - rest)
+            # Both groups as seen from the mean so far, and the spread's growth by itself, so that few digits get lost.
+            count, shift, growth = merged_moments(count, none, none, length, apart, spreads[instance, block])
+            mean, rest = sum_and_rest(mean, rest + shift)
+            spread, lost = sum_and_rest(spread, lost + growth)
         parts[instance, 0] = mean
-        parts[instance, 1] = mean - np.float64(parts[instance, 0])
-        parts[instance, 2] = normal_factor(count, spread, epsilon, np.float64(scale[instance % scale.size]))
+        parts[instance, 1] = rest
+        parts[instance, 2] = normal_factor(count, spread, epsilon, scale[instance % scale.size])
 
 
 @jit
@@ -62,8 +77,11 @@ def instance_norm(x, scale, bias, epsilon, out):
     bias = cuda.to_device(np.zeros(channels, x.dtype)) if bias is None else bias
     source, target = x.reshape((instances, size)), out.reshape((instances, size))
     blocks = -(-size // BLOCK)
-    means, spreads = (cuda.device_array((instances, blocks), np.float64) for _ in range(2))
+    means = cuda.device_array((instances, blocks, 2), x.dtype)
+    spreads = cuda.device_array((instances, blocks), x.dtype)
     parts = cuda.device_array((instances, 3), x.dtype)
+    # An epsilon that float32 takes for 0 would divide equal elements by 0.
+    small = max(x.dtype.type(epsilon), np.finfo(x.dtype).tiny)
     launch(moments_of_blocks, instances * blocks, source, means, spreads)
-    launch(parts_of_instances, instances, size, means, spreads, scale, epsilon, parts)
+    launch(parts_of_instances, instances, size, means, spreads, scale, small, parts)
     launch(normalize, x.size, source, parts, bias, target)

@@ -8,6 +8,7 @@ import argparse
 import time
 from pathlib import Path
 
+import numba
 import numpy as np
 import torch
 from network import Detector, ModulatedDeformConv, roi_align
@@ -17,7 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import detops
-from detops.demo import Boxes, Settings, anchor_grid, box_iou, match, propose, select
+import detops.numba  # compiled code may call detops' formulas
+from detops import demo
+from detops.demo import Boxes, Settings, anchor_grid, match, propose, select
 
 SETTINGS = Settings.load()
 SIZE = 192  # training pages are smaller than the demo's: nothing in the network depends on it
@@ -26,6 +29,8 @@ ROIS_PER_PAGE, MOST_DIGITS = 64, 24
 IGNORED = -1
 
 Floats = NDArray[np.float32]
+
+box_iou = numba.njit(demo.box_iou)
 
 
 def anchor_targets(anchors: Floats, truth: Boxes) -> tuple[NDArray[np.int64], Floats]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import detops
+from detops._core import iou as core
 
 DATA = Path(__file__).parent / "data" / "digits"
 ZOOM = 3  # a digit of 20 pixels is hard to read beside its label
@@ -129,11 +130,11 @@ class DigitDetector:
 
 
 def box_iou(a: Floats, b: Floats) -> Floats:
-    """Return the intersection over union (len(a), len(b)) of boxes of positive area."""
-    overlap = np.minimum(a[:, None, 2:], b[:, 2:]) - np.maximum(a[:, None, :2], b[:, :2])
-    shared = np.maximum(overlap, 0).prod(-1)
-    area_a, area_b = ((x[:, 2:] - x[:, :2]).prod(-1) for x in (a, b))
-    iou: Floats = shared / (area_a[:, None] + area_b - shared)
+    """Return the intersection over union (len(a), len(b)) of boxes. Numba compiles this too, for training."""
+    iou = np.empty((len(a), len(b)), np.float32)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            iou[i, j] = core.box_iou(a[i, 0], a[i, 1], a[i, 2], a[i, 3], b[j, 0], b[j, 1], b[j, 2], b[j, 3])
     return iou
 
 

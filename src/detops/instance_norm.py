@@ -53,9 +53,11 @@ def instance_norm(
 
     Notes
     -----
-    The variance is the biased one. Moments are taken in float64 for every dtype, from blocks of differences: the
-    result is right for a mean that is a million times the deviation, and for float16 whose squares overflow. A channel
-    of one element, or of equal ones, gives `bias`. A NaN or an infinity makes its own channel of its own image NaN.
+    The variance is the biased one. Moments are taken from blocks of differences, on the CPU in float64 for every
+    dtype, on CUDA in that of the computation with sums in two parts: the result is right for a mean that is a million
+    times the deviation, and for float16 whose squares overflow. (On CUDA, float32 whose squared deviations sum to more
+    than 3e38 gives `bias` or NaN.) A channel of one element, or of equal ones, gives `bias`. A NaN or an infinity makes
+    its own channel of its own image NaN.
 
     The definition is that of ONNX's InstanceNormalization, which is MMCV's as well.
 

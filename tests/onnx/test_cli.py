@@ -2,11 +2,11 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -130,16 +130,19 @@ def test_workers_survive_a_killed_one(tmp_path: Path) -> None:
     for number in range(60):
         Image.fromarray(np.roll(page, 7 * number, 0)).save(pages / f"{number}.png")
     command = [sys.executable, "-m", "detops.cli", "run", DIGITS, "--input", f"image={pages}/*.png", "-o"]
-    alone = subprocess.run([*command, str(tmp_path / "alone")], capture_output=True, text=True, check=True)
+    alone = subprocess.run([*command, str(tmp_path / "alone")], capture_output=True, text=True, check=True, timeout=60)
     assert "60 done" in alone.stdout
-    spread = subprocess.Popen([*command, str(out), "--workers", "2"], stdout=subprocess.DEVNULL)
-    killed = False
-    while spread.poll() is None:
-        if not killed and out.exists() and len(list(out.glob("*.npz"))) > 3:
-            os.kill(_a_worker_of(spread.pid), signal.SIGKILL)
-            killed = True
-        time.sleep(0.01)
-    assert killed
+    spread = subprocess.Popen([*command, str(out), "--workers", "2"], stdout=subprocess.PIPE, text=True)
+    try:
+        give_up = time.monotonic() + 60
+        while spread.poll() is None and not list(out.glob("*.npz")):
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        _a_worker_of(spread.pid).kill()
+        printed, _ = spread.communicate(timeout=60)
+    finally:
+        spread.kill()
+    assert "60 done, 0 were there, 0 failed" in printed
     assert spread.returncode == 0
     for file in (tmp_path / "alone").iterdir():
         wanted, got = np.load(file), np.load(out / file.name)
@@ -147,13 +150,23 @@ def test_workers_survive_a_killed_one(tmp_path: Path) -> None:
             np.testing.assert_array_equal(got[name], wanted[name])
 
 
-def _a_worker_of(pid: int) -> int:
+def _a_worker_of(pid: int) -> Any:
     """A process that Dask's nanny has spawned."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
-    raise AssertionError("no worker is there")
+    import psutil
+
+    return next(child for child in psutil.Process(pid).children() if "spawn_main" in " ".join(child.cmdline()))
+
+
+def test_workers_of_a_cluster_that_runs(tmp_path: Path, cummax: str, capsys) -> None:
+    distributed = pytest.importorskip("distributed", reason='needs the extra "dask"')
+    many(tmp_path / "in", 4)
+    command = ["run", cummax, "--input", f"x={tmp_path}/in/*.npy", "-o", str(tmp_path / "out"), "--scheduler"]
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        assert main([*command, cluster.scheduler_address]) == 2
+    printed = capsys.readouterr()
+    assert "4 done, 0 were there, 1 failed" in printed.out
+    assert "bad.npy" in printed.err
+    assert np.load(tmp_path / "out/03.npz")["y"].tolist() == [[3, 3]]
 
 
 def test_inspect_lists_custom_operators(tmp_path: Path, cummax: str, capsys) -> None:

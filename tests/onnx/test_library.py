@@ -19,7 +19,7 @@ from detops.onnx._table import OPERATORS, REQUIRED
 from tests.onnx.models import model, run_native, run_reference
 from tests.onnx.nodes import NATIVE
 
-SOURCES = Path(detops.onnx.__file__).parent
+SOURCES = Path(__file__).parents[2] / "src" / "detops" / "onnx"
 CUMMAX = """<ir_version: 8, opset_import: ["": 17, "mmcv": 1]>
 agraph (float[N] x) => (float[N] y, int64[N] i) { y, i = mmcv.cummax <dim = 0> (x) }"""
 

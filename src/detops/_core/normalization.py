@@ -36,6 +36,17 @@ def merged_moments(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def sum_and_rest(a: real, b: real) -> tuple[real, real]:
+    """A sum as it is rounded, and what rounding took from it: together twice the digits. Knuth's, without products."""
+    near: real = a + b
+    part: real = near - a
+    return near, (a - (near - part)) + (b - part)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def normal_factor(count: real, spread: real, epsilon: real, scale: real) -> real:
     """What a deviation from the mean is multiplied by: the variance is the biased one."""
     return scale / sqrt(spread / count + epsilon)

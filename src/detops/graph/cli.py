@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from detops._files import written_in_one_step
 
 DONE, NO = 0, 1
 
@@ -74,7 +74,8 @@ def run_fuse(arguments: argparse.Namespace) -> int:
     proto = rewrite(loaded, results)
     if loaded.dialect == "onnx":
         _bring_external_data(proto, Path(arguments.model).parent, Path(arguments.output).parent)
-    _write(Path(arguments.output), loaded.restore(proto))
+    with written_in_one_step(arguments.output) as file:
+        file.write(loaded.restore(proto))
     after = sum(len(graph.nodes) for graph in loaded.reread(proto))
     console.print(report.decode_table(findings))
     print(f"{arguments.output}: fused {len(fused)} of {len(findings)}, {before} nodes before, {after} after")
@@ -91,21 +92,6 @@ def _bring_external_data(proto: Any, source: Path, target: Path) -> None:
         onnx.load_external_data_for_model(proto, str(source))
     except (onnx.checker.ValidationError, FileNotFoundError) as error:
         raise ValueError(f"model: its external data cannot be read ({error})") from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file in one step, so that a failure leaves none or the old one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except OSError:
-        os.unlink(name)
-        raise
 
 
 def _console() -> Any:

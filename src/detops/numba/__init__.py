@@ -9,7 +9,7 @@ from detops._core import jit as _jit
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._core.cumulative import takes_over_max, takes_over_min
 from detops._core.iou import box_area, box_iou
-from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, sum_and_rest
 from detops._core.roi import (
     grid_points,
     is_finite,
@@ -100,6 +100,7 @@ __all__ = [
     "sample_position",
     "scatter_nd",
     "shifted_moments",
+    "sum_and_rest",
     "takes_over_max",
     "takes_over_min",
     "tap_index",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from detops._files import written_in_one_step
 
 ENGINES = ("onnxruntime", "reference")
 
@@ -139,20 +140,11 @@ def run_file(path: str, engine: str, threads: int, files: Mapping[str, str], out
 
 def save(output: str, results: Mapping[str, np.ndarray]) -> None:
     """Write results as .npz in one step: the file is there complete, or not at all."""
-    handle, name = tempfile.mkstemp(dir=Path(output).parent, prefix=".detops-", suffix=".npz")
-    try:
-        # As numpy.savez_compressed, which takes no array of the name "file".
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for key, array in results.items():
-                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, output)
-    except BaseException:
-        os.unlink(name)
-        raise
+    # As numpy.savez_compressed, which takes no array of the name "file".
+    with written_in_one_step(output) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, array in results.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def boxes_of(results: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
