@@ -54,4 +54,5 @@ def test_the_fused_model_finds_the_same_digits(fused: tuple[onnx.ModelProto, lis
     before, after = (detops.onnx.session(each).run(None, {"image": image}) for each in (str(MODEL), model))
     assert len(before[0]) > 10
     for old, new in zip(before, after, strict=True):
-        np.testing.assert_array_equal(old, new)
+        # Our exp and ONNX Runtime's each round within about a unit in the last place, so boxes may differ by as much.
+        np.testing.assert_allclose(new, old, rtol=1e-6)
