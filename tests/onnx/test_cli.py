@@ -144,6 +144,7 @@ def test_workers_survive_a_killed_one(tmp_path: Path) -> None:
         spread.kill()
     assert "60 done, 0 were there, 0 failed" in printed
     assert spread.returncode == 0
+    assert sorted(os.listdir(out)) == sorted(os.listdir(tmp_path / "alone"))
     for file in (tmp_path / "alone").iterdir():
         wanted, got = np.load(file), np.load(out / file.name)
         for name in wanted.files:

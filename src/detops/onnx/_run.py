@@ -132,16 +132,16 @@ def opened(path: str, engine: str, threads: int, changed: float) -> Model:
     return Model(path, engine, threads)
 
 
-def run_file(path: str, engine: str, threads: int, files: Mapping[str, str], output: str) -> None:
+def run_file(path: str, engine: str, threads: int, scratch: str, files: Mapping[str, str], output: str) -> None:
     """Run a model on one set of files and write the results; the work of one task, in whatever process."""
     model = opened(path, engine, threads, os.path.getmtime(path))
-    save(output, model({name: model.read(name, file) for name, file in files.items()}))
+    save(output, model({name: model.read(name, file) for name, file in files.items()}), scratch)
 
 
-def save(output: str, results: Mapping[str, np.ndarray]) -> None:
+def save(output: str, results: Mapping[str, np.ndarray], scratch: str | None = None) -> None:
     """Write results as .npz in one step: the file is there complete, or not at all."""
     # As numpy.savez_compressed, which takes no array of the name "file".
-    with written_in_one_step(output) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with written_in_one_step(output, scratch) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for key, array in results.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)

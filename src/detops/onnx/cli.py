@@ -6,6 +6,7 @@ import argparse
 import glob
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,12 +90,16 @@ def _run_many(arguments: argparse.Namespace, files: dict[str, str], patterns: li
     waiting = [task for task in tasks if not os.path.exists(task[1])]
     spread = _spread if arguments.workers is not None or arguments.scheduler is not None else _one_by_one
     failed = 0
-    for task, error in _with_progress(spread(arguments, waiting), len(waiting)):
-        if error is not None:
-            failed += 1
-            text = " ".join(str(error).split())
-            names = ", ".join(file for file in task[0].values() if file not in text)
-            print(f"detops: {names}{': ' * bool(names)}{text}", file=sys.stderr)
+    # A worker that is killed leaves the file that it was writing: that goes with the folder.
+    with tempfile.TemporaryDirectory(
+        prefix=".detops-", dir=os.path.abspath(arguments.output), ignore_cleanup_errors=True
+    ) as scratch:
+        for task, error in _with_progress(spread(arguments, waiting, scratch), len(waiting)):
+            if error is not None:
+                failed += 1
+                text = " ".join(str(error).split())
+                names = ", ".join(file for file in task[0].values() if file not in text)
+                print(f"detops: {names}{': ' * bool(names)}{text}", file=sys.stderr)
     print(f"{len(waiting) - failed} done, {len(tasks) - len(waiting)} were there, {failed} failed")
     return BAD_INPUT if failed else DONE
 
@@ -116,19 +121,19 @@ def _tasks(files: dict[str, str], patterns: list[str], folder: Path) -> list[Tas
 Outcome = tuple[Task, BaseException | None]
 
 
-def _one_by_one(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Outcome]:
+def _one_by_one(arguments: argparse.Namespace, tasks: list[Task], scratch: str) -> Iterator[Outcome]:
     from detops.onnx import _run
 
     for task in tasks:
         try:
-            _run.run_file(arguments.model, arguments.engine, 0, *task)
+            _run.run_file(arguments.model, arguments.engine, 0, scratch, *task)
         except (ImportError, OSError, TypeError, ValueError) as error:
             yield task, error
         else:
             yield task, None
 
 
-def _spread(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Outcome]:
+def _spread(arguments: argparse.Namespace, tasks: list[Task], scratch: str) -> Iterator[Outcome]:
     """Run tasks on Dask workers, each with a model of its own; the work of one that dies goes to another."""
     from detops.onnx import _run
 
@@ -153,6 +158,7 @@ def _spread(arguments: argparse.Namespace, tasks: list[Task]) -> Iterator[Outcom
                 model,
                 arguments.engine,
                 threads,
+                scratch,
                 {name: os.path.abspath(file) for name, file in files.items()},
                 os.path.abspath(output),
                 pure=False,
