@@ -11,7 +11,20 @@ cdef extern from *:
     #else
     #define detops_lowest_bit(word) __builtin_ctzll(word)
     #endif
+    /* Eight bytes as a word, the first of them lowest. */
+    static inline uint64_t detops_load_word(const unsigned char* bytes) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+    #endif
+        return word;
+    }
+    /* Times this, the bytes of a word add up in its uppermost. */
+    #define DETOPS_EVERY_BYTE 0x0101010101010101ULL
     """
+    const uint64_t EVERY_BYTE "DETOPS_EVERY_BYTE"
+    uint64_t load_word "detops_load_word" (const unsigned char* bytes) noexcept nogil
     int lowest_bit "detops_lowest_bit" (uint64_t word) noexcept nogil
 
 cdef enum:
@@ -20,8 +33,6 @@ cdef enum:
     WORDS = 4
     # From so many candidates on it is quicker to look at every score.
     MANY = 8
-    # Times this, the bytes of a word add up in its uppermost.
-    EVERY_BYTE = 0x0101010101010101
 
 
 cdef inline Py_ssize_t collect_marked(
@@ -52,8 +63,10 @@ cdef Py_ssize_t collect(const real* scores, Py_ssize_t count, real threshold, bi
         if start + STRETCH <= count:
             for i in range(STRETCH):
                 marks[i] = is_candidate(scores[start + i], threshold, strict)
-            memcpy(words, marks, STRETCH)
-            together = words[0] + words[1] + words[2] + words[3]
+            together = 0
+            for j in range(WORDS):
+                words[j] = load_word(marks + 8 * j)
+                together += words[j]
         if together == 0:
             pass
         elif (together * EVERY_BYTE) >> 56 < MANY:
