@@ -20,6 +20,8 @@ LARGE = (3, 1 << 20)
 
 @pytest.fixture(autouse=True)
 def _keep_nothing_afterwards() -> Iterator[None]:
+    # Nothing that other tests have left is to be freed in the middle of one of these.
+    gc.collect()
     memory.set_most_bytes(0)
     memory.set_most_bytes(_memory.keep_mib * _memory.MIB)
     yield
