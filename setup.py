@@ -109,6 +109,10 @@ def extensions() -> list[Extension]:
     return built
 
 
+# What type checkers read about a kernel module. All its builds look alike, so one file serves them all.
+STUBS = "src/detops/_cython/stubs"
+
+
 class BuildVariants(build_ext):
     """Builds of one C file side by side: each has a folder of its own, so that they can be built at once."""
 
@@ -120,13 +124,21 @@ class BuildVariants(build_ext):
         variant = copy.copy(self)
         variant.build_temp = os.path.join(self.build_temp, ext.name)
         super(BuildVariants, variant).build_extension(ext)
+        self._copy_stub(ext, os.path.dirname(self.get_ext_fullpath(ext.name)))
 
     def copy_extensions_to_source(self) -> None:
         # setuptools does not make the folder of a module that is built in place.
         packages = self.get_finalized_command("build_py")
         for ext in self.extensions:
-            os.makedirs(packages.get_package_dir(ext.name.rpartition(".")[0]), exist_ok=True)
+            folder = packages.get_package_dir(ext.name.rpartition(".")[0])
+            os.makedirs(folder, exist_ok=True)
+            self._copy_stub(ext, folder)
         super().copy_extensions_to_source()
+
+    def _copy_stub(self, ext: Extension, folder: str) -> None:
+        stub = os.path.join(STUBS, ext.name.rpartition(".")[2] + ".pyi")
+        if os.path.exists(stub):
+            self.copy_file(stub, folder)
 
 
 setup(

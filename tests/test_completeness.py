@@ -1,6 +1,8 @@
 """Everything that docs/add_an_operator.md asks for is there, for every operator."""
 
+import ast
 import importlib
+import inspect
 import pkgutil
 from pathlib import Path
 
@@ -35,6 +37,18 @@ def test_every_backend_has_the_kernels(operator: str, backend: str) -> None:
     for name in _registry.OPERATORS[operator]:
         assert callable(_registry.kernel(name, backend, UNTYPED))
     assert make_tables.has_kernels(operator, backend)
+
+
+@pytest.mark.parametrize("module", sorted(set(_registry.KERNELS.values())))
+def test_compiled_kernels_have_stubs(module: str) -> None:
+    kernels = [name for name, holder in _registry.KERNELS.items() if holder == module]
+    compiled = _registry.compiled(kernels[0], UNTYPED)
+    stub = ast.parse(Path(compiled.__file__).with_name(f"{module}.pyi").read_text())
+    described = {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)}
+    assert sorted(described) == sorted(kernels)
+    for name, function in described.items():
+        wanted = list(inspect.signature(getattr(compiled, name)).parameters)
+        assert [argument.arg for argument in function.args.args] == wanted
 
 
 @pytest.mark.parametrize("operator", calls.ALL)

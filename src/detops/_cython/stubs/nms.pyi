@@ -1,0 +1,26 @@
+import numpy as np
+
+def nms(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    labels: np.ndarray | None,
+    iou_threshold: float,
+    score_threshold: float,
+    strict: bool,
+    limit: int,
+    offset: float,
+    selected: np.ndarray,
+    found: np.ndarray,
+) -> None: ...
+def non_max_suppression(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    iou_threshold: float,
+    score_threshold: float,
+    strict: bool,
+    form: int,
+    offset: float,
+    selected: np.ndarray,
+    found: np.ndarray,
+) -> None: ...
+def selected_rows(selected: np.ndarray, found: np.ndarray, rows: np.ndarray) -> None: ...
