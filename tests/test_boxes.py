@@ -277,3 +277,18 @@ def test_inside_compiled_code(dtype):
 def test_inside_compiled_code_wrong_shapes_raise(shape, anchors, axis):
     with pytest.raises(ValueError, match="expected"):
         _encode_with(np.zeros(shape), np.zeros(anchors), (1, 1, 1, 1), (0, 0, 0, 0), axis)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scales_that_are_powers_of_two_divide_to_the_bit(dtype):
+    """They are multiplied by their inverses, which must be the same as to divide; other scales take the other way."""
+    rng = np.random.default_rng(0)
+    anchors = rng.uniform(0, 50, (1000, 4)).astype(dtype)
+    deltas = rng.normal(size=(1000, 4)).astype(dtype)
+    deltas[:3] = [[np.finfo(dtype).tiny] * 4, [0.0, -0.0, np.inf, np.nan], [1e-30, -1e30, 3.0, -0.0]]
+    for scales in ((2, -0.25, 8, 1), (1, 1, 1, 1), (2**90, 1, 2**-3, 4), (3, 2, 10, 5)):
+        divided = (deltas / np.array(scales, dtype)).astype(dtype)
+        np.testing.assert_array_equal(
+            detops.decode_bbox(deltas, anchors, scales=scales, decode_clip=4),
+            detops.decode_bbox(divided, anchors, decode_clip=4),
+        )

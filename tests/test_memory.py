@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -142,6 +143,46 @@ print(memory.get_kept_bytes() > 0)
     assert run(code).stdout == "True\n"
     last = run("import detops", DETOPS_KEEP_MIB="much").stderr.splitlines()[-1]
     assert last == "ValueError: DETOPS_KEEP_MIB: expected a whole number from 0 to 1048576, got 'much'"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what a process holds where Linux tells it")
+def test_where_memory_runs_out() -> None:
+    code = """
+import resource
+import numpy as np, detops
+from detops._cython import memory
+FLOAT, MIB = np.dtype(np.float32), 1 << 20
+detops.set_num_threads(1)
+x, offset, weight = (np.ones(shape, FLOAT) for shape in ((1, 64, 512, 512), (1, 2, 512, 512), (1, 64, 1, 1)))
+offset[...] = 0
+detops.deform_conv2d(x[:, :, :8, :8], offset[:, :, :8, :8], weight)
+
+def limit(more):
+    held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + more, resource.RLIM_INFINITY))
+
+# Kept memory makes room for what does not fit into it.
+held = memory.empty((40 * MIB // 4,), FLOAT)
+del held
+print(memory.get_kept_bytes() // MIB)
+limit(8 * MIB)
+held = memory.empty((44 * MIB // 4,), FLOAT)
+print(memory.get_kept_bytes())
+# Scratch space for which there is no room is an error, of which nothing stays.
+try:
+    detops.deform_conv2d(x, offset, weight)
+except MemoryError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(memory.get_kept_bytes() < 8 * MIB, (detops.deform_conv2d(x, offset, weight) == 64).all())
+"""
+    done = run(code, OPENBLAS_NUM_THREADS="1")
+    assert done.stdout.splitlines() == [
+        "40",
+        "0",
+        "not enough memory for the scratch space of a kernel",
+        "True True",
+    ], done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

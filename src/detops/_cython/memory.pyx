@@ -83,13 +83,22 @@ cdef void shrink(size_t room) noexcept nogil:
 
 
 cdef Piece take(size_t bytes) noexcept nogil:
+    """Kept memory or new; the address is NULL and the size 0 where there is none."""
     cdef size_t size = (bytes + STEP - 1) // STEP * STEP
     cdef Piece piece
     PyThread_acquire_lock(store.lock, WAIT_LOCK)
     piece = find(size)
     PyThread_release_lock(store.lock)
     if piece.address == NULL:
-        piece.address, piece.size = map_pages(size), size
+        piece.address = map_pages(size)
+    if piece.address == NULL:
+        # What is kept may be what is missing.
+        PyThread_acquire_lock(store.lock, WAIT_LOCK)
+        shrink(store.most_bytes + 1)
+        PyThread_release_lock(store.lock)
+        piece.address = map_pages(size)
+    if piece.size == 0 and piece.address != NULL:
+        piece.size = size
     return piece
 
 
