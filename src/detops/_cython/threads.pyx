@@ -1,4 +1,4 @@
-"""The threads of NumPy callers: workers that sleep until a loop is spread, one crew for the process.
+"""The threads of NumPy callers: workers that sleep until a loop is spread, one pool for the process.
 
 A caller takes items as its workers do, and never waits for a worker that has not begun: where the system runs other
 threads first, the caller does the work alone. Locks and threads are those of CPython, which has them on every system.
@@ -66,7 +66,7 @@ cdef struct Job:
     Job* after
 
 
-cdef struct Crew:
+cdef struct Pool:
     PyThread_type_lock lock
     Py_ssize_t workers
     Py_ssize_t open_jobs
@@ -76,15 +76,15 @@ cdef struct Crew:
     Seat* spare
 
 
-cdef Crew crew
+cdef Pool pool
 
 
 cdef inline void lock() noexcept nogil:
-    PyThread_acquire_lock(crew.lock, WAIT_LOCK)
+    PyThread_acquire_lock(pool.lock, WAIT_LOCK)
 
 
 cdef inline void unlock() noexcept nogil:
-    PyThread_release_lock(crew.lock)
+    PyThread_release_lock(pool.lock)
 
 
 cdef inline void push(Seat** stack, Seat* seat) noexcept nogil:
@@ -118,8 +118,8 @@ cdef inline void wake(Seat* seat) noexcept nogil:
 
 cdef void unlock_and_wake(Job* job) noexcept nogil:
     """Wake two sleepers for a job that wants them; each of them wakes two more, so that no thread wakes a crowd."""
-    cdef Seat* first = pop(&crew.idle) if job.wanted > 0 else NULL
-    cdef Seat* second = pop(&crew.idle) if job.wanted > 1 else NULL
+    cdef Seat* first = pop(&pool.idle) if job.wanted > 0 else NULL
+    cdef Seat* second = pop(&pool.idle) if job.wanted > 1 else NULL
     unlock()
     # From here on the job may be gone.
     if first != NULL:
@@ -140,7 +140,7 @@ cdef void work(Job* job) noexcept nogil:
 
 cdef Job* find_job() noexcept nogil:
     """A job that wants one more thread; the lock is held."""
-    cdef Job* job = crew.jobs
+    cdef Job* job = pool.jobs
     while job != NULL and (job.wanted == 0 or peek(&job.next) >= job.items):
         job = job.after
     return job
@@ -156,7 +156,7 @@ cdef void attend(void* own_seat) noexcept nogil:
     while True:
         job = find_job()
         if job == NULL:
-            push(&crew.idle, seat)
+            push(&pool.idle, seat)
             unlock()
             PyThread_acquire_lock(seat.bell, WAIT_LOCK)
             roam(&seat.place)
@@ -173,7 +173,7 @@ cdef void attend(void* own_seat) noexcept nogil:
         unlock()
         # An operator often spreads its next loop at once.
         looks = 0
-        while looks < LOOKS and peek(&crew.open_jobs) == 0:
+        while looks < LOOKS and peek(&pool.open_jobs) == 0:
             pause()
             looks += 1
         lock()
@@ -185,11 +185,11 @@ cdef void hire(Py_ssize_t workers) noexcept nogil:
     cdef bint started = True
     while started:
         lock()
-        if crew.workers >= workers:
+        if pool.workers >= workers:
             unlock()
             return
-        crew.workers += 1
-        seat = pop(&crew.spare)
+        pool.workers += 1
+        seat = pop(&pool.spare)
         unlock()
         if seat == NULL:
             seat = new_seat()
@@ -199,31 +199,31 @@ cdef void hire(Py_ssize_t workers) noexcept nogil:
                 started = PyThread_start_new_thread(attend, seat) != <unsigned long> -1
         if not started:
             lock()
-            crew.workers -= 1
+            pool.workers -= 1
             if seat != NULL:
-                push(&crew.spare, seat)
+                push(&pool.spare, seat)
             unlock()
 
 
 cdef bint open_job(Job* job) noexcept nogil:
     """Offer a job to the workers, unless there is no seat for the caller to wait in."""
     lock()
-    job.caller = pop(&crew.spare)
+    job.caller = pop(&pool.spare)
     if job.caller == NULL:
         job.caller = new_seat()
     if job.caller == NULL:
         unlock()
         return False
-    job.after = crew.jobs
-    crew.jobs = job
-    crew.open_jobs += 1
+    job.after = pool.jobs
+    pool.jobs = job
+    pool.open_jobs += 1
     unlock_and_wake(job)
     return True
 
 
 cdef void close_job(Job* job) noexcept nogil:
     """Return when no worker is at the job any more, and none can come to it."""
-    cdef Job** link = &crew.jobs
+    cdef Job** link = &pool.jobs
     cdef int looks = 0
     while looks < LOOKS and peek(&job.running) > 0:
         pause()
@@ -232,13 +232,13 @@ cdef void close_job(Job* job) noexcept nogil:
     while link[0] != job:
         link = &link[0].after
     link[0] = job.after
-    crew.open_jobs -= 1
+    pool.open_jobs -= 1
     if job.running > 0:
         job.waits = True
         unlock()
         PyThread_acquire_lock(job.caller.bell, WAIT_LOCK)
         lock()
-    push(&crew.spare, job.caller)
+    push(&pool.spare, job.caller)
     unlock()
 
 
@@ -251,7 +251,7 @@ cdef int spread_threads(
     if parts <= 0:
         return 0
     job.wanted = min(parts, <Py_ssize_t> team.threads) - 1
-    if job.wanted > 0 and peek(&crew.workers) < job.wanted:
+    if job.wanted > 0 and peek(&pool.workers) < job.wanted:
         hire(job.wanted)
     job.loop, job.arguments, job.items = loop, arguments, items
     job.next, job.failures, job.running, job.waits = 0, 0, 0, False
@@ -267,11 +267,11 @@ spread = PyCapsule_New(<void*> spread_threads, NULL, NULL)
 
 def start_over() -> None:
     """Begin with no workers: none of them lives on in a forked child, and the lock may have been held."""
-    crew.lock = PyThread_allocate_lock()
-    if crew.lock == NULL:
+    pool.lock = PyThread_allocate_lock()
+    if pool.lock == NULL:
         raise MemoryError("no lock for the threads of detops")
-    crew.workers, crew.open_jobs = 0, 0
-    crew.jobs, crew.idle, crew.spare = NULL, NULL, NULL
+    pool.workers, pool.open_jobs = 0, 0
+    pool.jobs, pool.idle, pool.spare = NULL, NULL, NULL
 
 
 start_over()
