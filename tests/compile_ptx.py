@@ -19,7 +19,8 @@ def numba_type(described: Any) -> types.Type:
         return getattr(types, described)
     kind, *rest = described
     if kind == "array":
-        return types.Array(getattr(types, rest[0]), rest[1], "C")
+        dtype, axes, layout = rest
+        return types.Array(getattr(types, dtype), axes, layout)
     return types.BaseTuple.from_types([numba_type(one) for one in rest])
 
 
@@ -27,18 +28,13 @@ def main() -> None:
     """Compile what standard input names, for each compute capability."""
     # A function that the kernels call asks which device it is compiled for; there is none here.
     from numba.cuda import compile_ptx, dispatcher
-    from numba.cuda.cudadrv import devicearray
 
     job = json.load(sys.stdin)
     found = []
     for capability in job["capabilities"]:
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=tuple(capability))  # noqa: B023
         for module, name, described in job["launches"]:
-            if module == "assignment":
-                # How Numba copies one device array into another, rounding to its type.
-                kernel = devicearray._assign_kernel(int(name))
-            else:
-                kernel = getattr(importlib.import_module(module), name)
+            kernel = getattr(importlib.import_module(module), name)
             signature = types.void(*map(numba_type, described))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

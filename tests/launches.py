@@ -12,7 +12,7 @@ import numpy as np
 from detops import _cuda
 from detops._cuda import device
 
-# Types as JSON can carry them: a dtype's name, ["array", dtype, ndim] or ["tuple", ...].
+# Types as JSON can carry them: a dtype's name, ["array", dtype, ndim, layout] or ["tuple", ...].
 Described = str | list[Any]
 # (module, kernel), and the types of its arguments.
 Launch = tuple[str, str, tuple[Described, ...]]
@@ -32,9 +32,8 @@ def describe(value: Any) -> Described:
         return ["tuple", *map(describe, value)]
     if value is None:
         return "none"
-    if not value.flags.c_contiguous:
-        raise TypeError(f"a kernel was given an array that is not C-contiguous: {value.shape} {value.strides}")
-    return ["array", "boolean" if value.dtype == np.bool_ else value.dtype.name, value.ndim]
+    layout = "C" if value.flags.c_contiguous else "A"
+    return ["array", "boolean" if value.dtype == np.bool_ else value.dtype.name, value.ndim, layout]
 
 
 def modules() -> list[Any]:

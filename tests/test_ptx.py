@@ -76,9 +76,16 @@ def test_float32_is_computed_in_float32(compiled: list[tuple]) -> None:
             assert lines == [], f"{launch} computes in float64"
 
 
+def test_only_copies_know_strides(compiled: list[tuple]) -> None:
+    for _, (module, name, described), *_ in compiled:
+        arrays = [one for one in described if one[0] == "array"]
+        assert (module, name) == ("detops._cuda.arrays", "_copy") or all(layout == "C" for *_, layout in arrays)
+
+
 def test_casts_on_the_gpu_compile() -> None:
     wanted = [
-        ("assignment", str(axes), [["array", target, axes], ["array", source, axes]]) for source, target, axes in CASTS
+        ("detops._cuda.arrays", "_copy", [["array", source, axes, "A"], ["array", target, 1, "C"]])
+        for source, target, axes in CASTS
     ]
     for text in compile_all(wanted):
         assert ".entry" in text

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from detops._call import HOST, on_gpu
-from detops._cuda.device import STREAM, cuda
+from detops._cuda.device import STREAM, cuda, jit, launch
 
 
 class _DLPack:
@@ -34,6 +34,13 @@ class _DLPack:
             "typestr": dtype.str,
             "data": (view.ptr, view.readonly),
         }
+
+
+@jit
+def _copy(source, target):
+    """Write an array of any strides into a flat one, rounding to its dtype."""
+    for i in range(cuda.grid(1), target.size, cuda.gridsize(1)):
+        target[i] = source.flat[i]
 
 
 class Device:
@@ -69,9 +76,11 @@ class Device:
 
     def copy(self, source: Any, target: Any) -> None:
         if isinstance(target, np.ndarray):
-            HOST.copy(source.copy_to_host(), target)
-        elif source.size:
-            target[...] = source
+            HOST.copy(self.to_host(source), target)
+        elif isinstance(source, np.ndarray):
+            target.copy_to_device(HOST.cast(source, target.dtype))
+        else:
+            launch(_copy, source.size, source, target.ravel())
 
     def owns(self, array: Any) -> bool:
         return not isinstance(array, np.ndarray)
@@ -86,7 +95,10 @@ class Device:
         return _start(first) < _end(second) and _start(second) < _end(first)
 
     def to_host(self, array: Any) -> np.ndarray:
-        return array if isinstance(array, np.ndarray) else array.copy_to_host()
+        if isinstance(array, np.ndarray):
+            return array
+        # Numba copies no array of negative strides to the host.
+        return self.cast(array, array.dtype).copy_to_host()
 
     def wrap(self, array: Any) -> Any:
         if self._like is None:
