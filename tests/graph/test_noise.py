@@ -302,6 +302,60 @@ def test_constant_anchors() -> None:
     np.testing.assert_array_equal(run(model, feeds)[0], run(fused, feeds)[0])
 
 
+@pytest.mark.parametrize("anchors", ["1,N", "N", "1,9", "M,9"])
+def test_anchors_broadcast_over_a_batch(anchors: str) -> None:
+    lines = {
+        "rows": "",
+        "halves": "t, s = Split<axis=2>(d)",
+        "boxes": "",
+        "corners": "lo, hi = Split<axis=-1>(b)",
+        "joined": "out = Concat<axis=2>(low, high)",
+        "shape": "",
+        "out": "",
+    }
+    model = decode_model(lines, inputs=f"float[B,{anchors[-1]},4] d, float[{anchors},4] b", outputs="float[B,N,4] out")
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.box_predictions, finding.anchors) == (True, "d", "b")
+    assert operators(fused) == ["DecodeBbox"]
+    check_valid(fused)
+    shape = [1] * anchors.count(",") + [9, 4]
+    feeds = {"d": predictions((2, 9, 4)), "b": boxes(shape)}
+    np.testing.assert_array_equal(run(model, feeds)[0], run(fused, feeds)[0])
+
+
+def test_anchors_broadcast_along_an_inner_axis_are_refused() -> None:
+    """Four coordinates of every box of a batch, and of one class for all of them: DecodeBbox has no such thing."""
+    lines = {
+        "rows": "",
+        "halves": "t, s = Split<axis=2>(d)",
+        "boxes": "",
+        "corners": "lo, hi = Split<axis=2>(b)",
+        "joined": "out = Concat<axis=2>(low, high)",
+        "shape": "",
+        "out": "",
+    }
+    model = decode_model(lines, inputs="float[B,3,4] d, float[B,1,4] b", outputs="float[B,3,4] out")
+    _, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, "along an inner axis" in finding.reason) == (False, True)
+
+
+@pytest.mark.parametrize("shapes", [((1, 6), (6, 1)), ((6, 1), (1, 6)), ((2, 3), (3, 2)), ((1, 3), (2, 3))])
+def test_unequal_shapes_end_in_an_error(shapes: tuple[tuple[int, int], ...]) -> None:
+    """A graph that flattens would pair the boxes of (1, 6) with those of (6, 1)."""
+    for lines in ({}, {"rows": "scaled = Div(d, ten)\nrows = Reshape(scaled, form)"}):
+        model = decode_model(
+            lines,
+            {"ten": np.array([10, 10, 5, 5], np.float32)},
+            inputs="float[A,B,4] d, float[P,Q,4] b",
+            outputs="float[X,Y,4] out",
+        )
+        fused, (finding,) = fuse_decode_bbox(model)
+        assert finding.fused
+        left, right = shapes
+        with pytest.raises(Exception, match=r"Reshape|broadcast"):
+            run(fused, {"d": predictions((*left, 4)), "b": boxes((*right, 4))})
+
+
 def test_body_of_an_if_is_fused() -> None:
     inner = decode_model()
     body = onnx.GraphProto(name="then")

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import HUGE, Foreign, Operator, Run, Symbolic, Table
+from detops.graph._finding import Refusal
+from detops.graph._ops import Foreign, Operator, Run, Symbolic, Table
 from detops.graph._ops_onnx import ONNX
 from detops.graph._ops_tf import TENSORFLOW
 from detops.graph._view import Graph, Node
 
 MAX_CONE = 2000
+MAX_LIST = 64  # a longer list of integers holds no sizes
 
 BOUNDED = frozenset({"Min", "Max", "Clip", "Minimum", "Maximum", "ClipByValue"})
 
@@ -48,6 +49,16 @@ def cone(graph: Graph, target: str, cuts: frozenset[str]) -> list[Node]:
 
 def evaluate(graph: Graph, run: Run, nodes: Sequence[Node], given: Mapping[str, Any], target: str) -> Any:
     """Run `nodes` from the values in `given` and return the value of `target`."""
+    values = evaluate_all(graph, run, nodes, given)
+    constant = graph.constant(target)
+    result = values.get(target, constant)
+    if result is None or isinstance(result, Foreign):
+        raise Refusal(f"{target} doesn't come from the two inputs")
+    return result
+
+
+def evaluate_all(graph: Graph, run: Run, nodes: Sequence[Node], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Run `nodes` from the values in `given` and return the values of all tensors."""
     values: dict[str, Any] = dict(given)
 
     def value_of(tensor: str) -> Any:
@@ -65,19 +76,14 @@ def evaluate(graph: Graph, run: Run, nodes: Sequence[Node], given: Mapping[str, 
             results = _with_foreign(graph, node, inputs, foreign) if foreign else _apply(graph, run, node, inputs)
             for name, value in zip(node.outputs, results, strict=False):
                 values.setdefault(name, value)
-    result = value_of(target)
-    if isinstance(result, Foreign):
-        raise Refusal(f"{target} doesn't come from the two inputs")
-    return result
+    return values
 
 
 def _apply(graph: Graph, run: Run, node: Node, inputs: list[Any]) -> Sequence[Any]:
-    operator = table_of(graph)[node.op]
+    run.label = node.label
     try:
-        return operator.apply(run, node, inputs)
-    except (ValueError, IndexError) as error:
-        raise CannotRunError(f"{node.label} ({node.op}) cannot run on this shape: {error}") from error
-    except (AttributeError, TypeError, KeyError) as error:
+        return table_of(graph)[node.op].apply(run, node, inputs)
+    except (ValueError, LookupError, ArithmeticError, AttributeError, TypeError) as error:
         raise Refusal(f"{node.label} ({node.op}) is malformed: {error}") from error
 
 
@@ -102,15 +108,14 @@ def static_shape(graph: Graph, node: Node) -> Any:
     return table_of(graph)[node.op].apply(Run(), node, [np.broadcast_to(np.int8(0), shape)])[0]
 
 
-def largest_integer(graph: Graph, nodes: Sequence[Node]) -> int:
-    """Return the largest integer constant among the nodes' inputs and attributes; a size must exceed it."""
-    largest = 4
+def integers_in(graph: Graph, nodes: Sequence[Node], run: Mapping[str, Any]) -> set[int]:
+    """Return the integers that the nodes take, as constants or as attributes, and those that they compute."""
+    found: set[int] = set()
     for node in nodes:
         arrays = [graph.constant(name) for name in node.inputs if name]
         arrays += [np.asarray(value) for value in node.attributes.values() if isinstance(value, (int, list))]
+        arrays += [run.get(name) for name in node.outputs]
         for array in arrays:
-            if array is not None and array.dtype.kind in "iu" and array.size:
-                sizes = np.abs(array.astype(np.float64))
-                sizes = sizes[sizes < HUGE - 1]
-                largest = max(largest, int(sizes.max(initial=0)))
-    return largest
+            if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.size <= MAX_LIST:
+                found.update(int(number) for number in array.ravel())
+    return found

@@ -85,6 +85,16 @@ class Pool:
         ids = np.array([self._constant(Fraction(value.item())) for value in unique], np.int64)
         return ids[inverse].reshape(values.shape)
 
+    def expression(self, poly: Poly) -> int:
+        """Return the position of an expression whose slots are symbols."""
+        symbols = sorted(used_slots(poly))
+        if len(symbols) > WIDTH:
+            raise Refusal(f"a size is made of more than {WIDTH} others", depth=2)
+        form = self._intern(relabel(poly, {symbol: slot for slot, symbol in enumerate(symbols)}))
+        row = np.full((1, WIDTH), -1, np.int64)
+        row[0, : len(symbols)] = symbols
+        return int(self._append(np.array([form], np.int64), row)[0])
+
     def _constant(self, value: Fraction) -> int:
         if value not in self._constants:
             form = np.array([self._intern(constant_poly(value))], np.int64)

@@ -144,13 +144,22 @@ def _corners(body: _Body, predictions: Sequence[str], anchors: Sequence[str]) ->
 
 
 def _decode_bbox(body: _Body) -> None:
-    import onnx
-
     body.parameters(["half", "clip"])
     predictions = body.split(INPUTS[0], ["shift", "growth"], [2, 2])
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    low, high = _corners(body, predictions, anchors)
-    body.add("Concat", [low, high], OUTPUT, {"axis": ("axis", onnx.AttributeProto.INT)})
+    _result(body, _corners(body, predictions, anchors))
+
+
+def _result(body: _Body, corners: Sequence[str]) -> None:
+    """Join the corners along the node's axis, to the shape of box_predictions.
+
+    The Reshape changes nothing, and fails where anchors had more boxes along some axis: broadcasting would go unseen.
+    """
+    import onnx
+
+    body.add("Concat", corners, "joined", {"axis": ("axis", onnx.AttributeProto.INT)})
+    body.add("Shape", [INPUTS[0]], "form")
+    body.reshape("joined", "form", OUTPUT)
 
 
 def _decode_bbox_v2(body: _Body) -> None:
@@ -169,9 +178,7 @@ def _decode_bbox_v2(body: _Body) -> None:
     first, last = body.split(body.unsqueeze(INPUTS[1], -2, "boxes"), ["first", "last"], [2, 2], axis=-1)
     low, high = _corners(body, [shift, body.add("Max", [growth, "lower"], "raised")], [first, last])
     body.add("Concat", [low, high], "joined", axis=-1)
-    body.add("Shape", ["joined"], "joined_form")
-    body.add("Concat", [body.part("joined_form", 0, -2, "joined_lead"), width], "flat_form", axis=0)
-    body.reshape("joined", "flat_form", OUTPUT)
+    body.reshape("joined", "form", OUTPUT)  # fails where anchors had more boxes along some axis
 
 
 def _decode_bbox_v2_inner(body: _Body) -> None:
@@ -189,5 +196,4 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
     body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
     body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    low, high = _corners(body, ["shift", body.add("Max", ["growth", "lower"], "raised")], anchors)
-    body.add("Concat", [low, high], OUTPUT, axis)
+    _result(body, _corners(body, ["shift", body.add("Max", ["growth", "lower"], "raised")], anchors))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph._onnx_shapes import bodies, inferred, is_standard
+from detops.graph._onnx_shapes import bodies, has_defaults, inferred, is_standard, names_in
 from detops.graph._view import MAX_CONSTANT, Graph, Node, TensorInfo
 
 
@@ -19,7 +19,7 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
     if not model.HasField("graph"):
         raise ValueError("model: the ONNX model holds no graph")
     versions = {opset.domain: opset.version for opset in model.opset_import}
-    outer = _Outer(versions.get("", versions.get("ai.onnx", 1)), directory, model.ir_version >= 4)
+    outer = _Outer(versions.get("", versions.get("ai.onnx", 1)), directory, has_defaults(model))
     graphs: list[Graph] = []
     pending = [(model.graph, inferred(model), outer)]
     while pending:
@@ -27,7 +27,8 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
         scope = _Scope(proto, typed, surroundings)
         graphs.append(scope.view())
         for node, twin in zip(proto.node, typed.node, strict=True):
-            pending += [(body, other, scope) for body, other in zip(bodies(node), bodies(twin), strict=True)]
+            # shape inference has no bodies where names mean one thing inside and another one outside
+            pending += [(body, other, scope) for body, other in zip(bodies(node), bodies(twin), strict=False)]
     return graphs
 
 
@@ -64,29 +65,28 @@ class _Scope(_Outer):
         }
         self.infos = {value.name: value.type for value in (*typed.input, *typed.value_info)}
         self.inputs = {value.name for value in proto.input}
-        self.names = self.inputs | set(self.initializers)
-        self.names |= {tensor.values.name for tensor in proto.sparse_initializer}
-        self.names |= {output for node in proto.node for output in node.output}
+        self.names = names_in(proto)
 
     def known(self, tensor: str) -> bool:
         return tensor in self.names or self.outer.known(tensor)
 
     def constant(self, tensor: str) -> NDArray[Any] | None:
         if tensor in self.initializers:
-            if self.defaults and tensor in self.inputs:
-                return None
-            return _tensor_value(self.initializers[tensor], self.directory)
+            return None if self._is_default(tensor) else _tensor_value(self.initializers[tensor], self.directory)
         if tensor in self.constants:
             return _constant_node_value(self.constants[tensor], self.directory)
         return None if tensor in self.names else self.outer.constant(tensor)
 
     def info(self, tensor: str) -> TensorInfo:
-        if tensor in self.initializers:
+        if tensor in self.initializers and not self._is_default(tensor):
             proto = self.initializers[tensor]
             return TensorInfo(_dtype(proto.data_type), tuple(proto.dims))
         if tensor in self.infos:
             return _type_info(self.infos[tensor])
         return TensorInfo() if tensor in self.names else self.outer.info(tensor)
+
+    def _is_default(self, tensor: str) -> bool:
+        return self.defaults and tensor in self.inputs
 
     def view(self) -> Graph:
         nodes = [
@@ -98,7 +98,7 @@ class _Scope(_Outer):
                 raw=node,
                 read_attributes=_attributes,
                 version=self.opset,
-                hidden=tuple(_free_names(node)),
+                hidden=tuple(name for name in _free_names(node) if self.known(name)),
             )
             for node in self.proto.node
         ]
@@ -121,21 +121,14 @@ class _Scope(_Outer):
 
 
 def _free_names(node: Any) -> Iterator[str]:
-    """Yield every name that the node's bodies read; those that a body defines itself do no harm."""
+    """Yield every name that the node's bodies read, also their own: some runtimes take an outer one of that name."""
     pending = list(bodies(node))
     while pending:
         body = pending.pop()
-        made = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
-        made |= {output for inner in body.node for output in inner.output}
-        read = [name for inner in body.node for name in inner.input]
-        read += [value.name for value in body.output]
-        for name in read:
-            if name and name not in made:
-                yield name
         for inner in body.node:
-            for name in _free_names(inner):
-                if name not in made:
-                    yield name
+            yield from (name for name in inner.input if name and name not in node.output)
+            pending += bodies(inner)
+        yield from (value.name for value in body.output if value.name and value.name not in node.output)
 
 
 def _dtype(element_type: int) -> np.dtype[Any] | None:
@@ -175,17 +168,24 @@ def _tensor_value(tensor: Any, directory: str | None) -> NDArray[Any] | None:
 
 
 def _constant_node_value(node: Any, directory: str | None) -> NDArray[Any] | None:
-    attributes = {attribute.name: attribute for attribute in node.attribute}
-    if "value" in attributes:
-        return _tensor_value(attributes["value"].t, directory)
-    for name, dtype in (("value_float", np.float32), ("value_int", np.int64)):
-        if name in attributes:
-            return np.array(attributes[name].f if dtype is np.float32 else attributes[name].i, dtype)
-    if "value_floats" in attributes:
-        return np.array(list(attributes["value_floats"].floats), np.float32)
-    if "value_ints" in attributes:
-        return np.array(list(attributes["value_ints"].ints), np.int64)
-    return None
+    import onnx
+
+    if len(node.attribute) != 1:
+        return None
+    (attribute,) = node.attribute
+    kinds = onnx.AttributeProto
+    match attribute.name, attribute.type:
+        case "value", kinds.TENSOR:
+            return _tensor_value(attribute.t, directory)
+        case "value_float", kinds.FLOAT:
+            return np.array(attribute.f, np.float32)
+        case "value_int", kinds.INT:
+            return np.array(attribute.i, np.int64)
+        case "value_floats", kinds.FLOATS:
+            return np.array(list(attribute.floats), np.float32)
+        case "value_ints", kinds.INTS:
+            return np.array(list(attribute.ints), np.int64)
+    return None  # another kind, or a type that doesn't fit the name
 
 
 def _attributes(node: Any) -> Mapping[str, Any]:

@@ -16,6 +16,8 @@ from detops.onnx._table import Operator, find
 
 SMALL_TENSOR = 4096  # bytes; larger initializers are left out
 
+UNKNOWN = "detops.unknown"  # a domain whose operators nobody knows
+
 Lookup = Callable[[Any], Operator | None]
 
 
@@ -34,6 +36,8 @@ def inferred(model: Any) -> Any:
 
     light = _without_weights(model)
     _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
+    if _blind(light.graph, frozenset()):
+        light.opset_import.append(onnx.helper.make_opsetid(UNKNOWN, 1))
     broken = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError)
     with contextlib.suppress(*broken):  # the model may still be searched; unknown shapes make the proof harder
         while True:  # what is told of one operator may lead to the next one
@@ -48,12 +52,42 @@ def is_standard(node: Any) -> bool:
     return node.domain in ("", "ai.onnx")
 
 
+def has_defaults(model: Any) -> bool:
+    """Tell whether an initializer that is also an input is only a default, which can be replaced at run time."""
+    return bool(model.ir_version >= 4)
+
+
 def bodies(node: Any) -> Iterator[Any]:
     """Yield the graphs that a node holds, such as the branches of an If."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def names_in(graph: Any) -> set[str]:
+    """Return the names that a graph defines: of inputs, initializers and results."""
+    names = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    names |= {tensor.values.name for tensor in graph.sparse_initializer}
+    return names | {output for node in graph.node for output in node.output if output}
+
+
+def _blind(graph: Any, outer: frozenset[str]) -> bool:
+    """Forget the bodies that give a name of their surroundings another meaning, and tell whether there are any.
+
+    ONNX forbids it, and runtimes differ in which one they take. What the node itself gives isn't seen from its bodies.
+    """
+    outer |= names_in(graph)
+    found = False
+    for node in graph.node:
+        seen = outer - set(node.output)
+        if any(not seen.isdisjoint(names_in(body)) for body in bodies(node)):
+            node.domain = UNKNOWN
+            del node.attribute[:]
+            found = True
+        for body in bodies(node):
+            found |= _blind(body, seen)
+    return found
 
 
 def _without_weights(model: Any) -> Any:
@@ -69,11 +103,14 @@ def _without_weights(model: Any) -> Any:
     light.graph.input.extend(graph.input)
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
-    inputs = {value.name for value in graph.input}
+    stated = {value.name for value in graph.input}
+    inputs = stated if has_defaults(model) else set()
     for tensor in graph.initializer:
+        if tensor.name in inputs:
+            continue  # a default, which says neither the value nor the shape that there will be
         if tensor.ByteSize() <= SMALL_TENSOR and tensor.data_location != onnx.TensorProto.EXTERNAL:
             light.graph.initializer.append(tensor)
-        elif tensor.name not in inputs:
+        elif tensor.name not in stated:
             value = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
             light.graph.input.append(value)
     return light
@@ -96,6 +133,10 @@ def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
                 if value.type.HasField("tensor_type"):
                     value.type.tensor_type.ClearField("shape")
             _forget_claims(body, defined)
+            inputs = {value.name for value in body.input}
+            for place in reversed(range(len(body.initializer))):
+                if body.initializer[place].name in inputs:
+                    del body.initializer[place]
 
 
 def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup) -> bool:

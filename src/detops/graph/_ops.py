@@ -1,14 +1,14 @@
 """What operators mean, on symbols and on plain arrays alike.
 
-Movement operators apply one NumPy function to an array, be it of values or of positions in the pool. Arithmetic builds
-normal forms where a symbol takes part, and computes in the array's own dtype where none does. `_ops_onnx` and `_ops_tf`
-each fill a table of operators; `_ops_common` holds what both share.
+Movement operators move cells, be they values or positions in the pool. Arithmetic builds normal forms where a symbol
+takes part, and computes in the array's own dtype where none does. Integers that stem from open sizes are symbols too.
+`_ops_onnx` and `_ops_tf` each fill a table of operators; `_ops_common` holds what both share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -16,26 +16,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _poly
+from detops.graph import _poly, _sizes
 from detops.graph._finding import CannotRunError, Refusal
 from detops.graph._forms import Budget, Pool
+from detops.graph._poly import Poly
+from detops.graph._sizes import Atom, Axis, Sizes, axis_of, num_cells
 from detops.graph._view import Node, TensorInfo
 
 MAX_ELEMENTS = 1 << 21
-HUGE = 1 << 31  # an integer from here on means "to the end", not a size
 
 
 @dataclass(frozen=True)
 class Symbolic:
-    """A tensor of expressions: positions in the pool, and the dtype where it is known."""
+    """A tensor of expressions: the cells as positions in the pool, the axes, and the dtype where it is known."""
 
     ids: NDArray[np.int64]
+    axes: tuple[Axis, ...]
     dtype: np.dtype[Any] | None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape at the sizes of this run."""
-        return self.ids.shape
 
 
 @dataclass(frozen=True)
@@ -88,33 +85,113 @@ class Run:
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.pool = Pool(budget)
+        self.sizes = Sizes()
+        self.label = "a node"  # of the node that is running
 
-    def move(self, value: Value, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Value:
-        """Move elements about."""
+    def atom(self, place: int, value: int | None, least: int) -> Atom:
+        """Return an atom, with a symbol of its own for its length where that is open."""
+        symbol = -1
+        if value is None:
+            (_, (symbol,)) = self.pool.element(int(self.pool.symbols(())))
+        atom = Atom(place, value, least, symbol)
+        self.sizes.atoms[symbol] = atom
+        return atom
+
+    # ------------------------------------------------------------ tensors of both kinds
+
+    def axes(self, value: Value) -> tuple[Axis, ...]:
+        """Return a tensor's axes."""
         if isinstance(value, Symbolic):
-            return Symbolic(function(value.ids), value.dtype)
-        return function(value)
+            return value.axes
+        return tuple(axis_of([dim]) for dim in value.shape)
 
-    def cut(self, value: Value, function: Callable[[NDArray[Any]], Sequence[NDArray[Any]]]) -> list[Value]:
-        """Move elements into several tensors."""
+    def cells(self, value: Value) -> NDArray[Any]:
+        """Return a tensor's cells: positions in the pool, or values."""
+        return value.ids if isinstance(value, Symbolic) else value
+
+    def like(self, value: Value, cells: NDArray[Any], axes: Sequence[Axis]) -> Value:
+        """Return a tensor of the same kind with other cells and axes."""
         if isinstance(value, Symbolic):
-            return [Symbolic(piece, value.dtype) for piece in function(value.ids)]
-        return list(function(value))
+            return self.made(cells, axes, value.dtype)
+        if not _sizes.atoms_in(axes):
+            return cells
+        return Symbolic(self.lift(cells), tuple(axes), value.dtype)
 
-    def join(self, values: Sequence[Value], function: Callable[[list[NDArray[Any]]], NDArray[Any]]) -> Value:
+    def made(self, ids: NDArray[np.int64], axes: Sequence[Axis], dtype: np.dtype[Any] | None) -> Value:
+        """Return a tensor of expressions; integers that turn out to be numbers become a plain array."""
+        if dtype is None or dtype.kind not in "iu":
+            return Symbolic(ids, tuple(axes), dtype)
+        unique, inverse = np.unique(ids, return_inverse=True)
+        sizes = [self._integer(int(position), dtype) for position in unique]
+        numbers = [_sizes.number_of(size) for size in sizes]
+        if None in numbers or _sizes.atoms_in(axes):
+            return Symbolic(ids, tuple(axes), dtype)
+        return np.array(numbers, dtype)[inverse].reshape(ids.shape)
+
+    def _integer(self, position: int, dtype: np.dtype[Any]) -> Poly:
+        """Return an integer as an expression of sizes, and refuse one that may overflow."""
+        size = self.size_at(position)
+        limit = _sizes.MAX_COEFFICIENT if dtype.itemsize < 8 else 1 << 31
+        number = _sizes.number_of(size)
+        if number is not None:
+            if not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+                raise Refusal(f"{self.label} computes an integer beyond {dtype.name}", depth=2)
+        elif any(abs(value) > limit for _, value in size):
+            raise Refusal(f"{self.label} computes a multiple of a size that may be beyond {dtype.name}", depth=2)
+        return size
+
+    def size_at(self, position: int) -> Poly:
+        """Return the expression at a position of the pool, over the symbols of sizes."""
+        poly, symbols = self.pool.element(position)
+        return _poly.relabel(poly, symbols)
+
+    def listed_sizes(self, value: Any) -> list[Poly]:
+        """Return the elements of a list of integers (or of a scalar, as a list of one) as expressions of sizes."""
+        if isinstance(value, Symbolic) and value.dtype is not None and value.dtype.kind in "iu":
+            if len(value.axes) > 1 or _sizes.atoms_in(value.axes):
+                raise Refusal(f"{self.label} takes a list of sizes that isn't a list of known length", depth=2)
+            return [self.size_at(int(position)) for position in value.ids.ravel()]
+        return [_sizes.of_number(number) for number in self.integers(value)]
+
+    def integers(self, value: Any) -> list[int]:
+        """Return the elements of a list of integers that are known."""
+        if isinstance(value, Symbolic):
+            what = "a size that the model leaves open" if _is_integer(value) else "the boxes"
+            raise Refusal(f"{self.label} takes a size or an index that is computed from {what}", depth=2)
+        if value is None or value.dtype.kind not in "iu" or value.ndim > 1:
+            raise CannotRunError(f"{self.label} needs integers as a size or an index")
+        return [int(number) for number in np.atleast_1d(value)]
+
+    def sizes_tensor(self, sizes: Sequence[Poly], dtype: np.dtype[Any], scalar: bool = False) -> Value:
+        """Return sizes as a list of integers, or a single one as a scalar."""
+        ids = np.array([self.pool.expression(size) for size in sizes], np.int64)
+        return self.made(ids.reshape(()) if scalar else ids, [] if scalar else [axis_of([len(sizes)])], dtype)
+
+    def check_size(self, axes: Iterable[Axis]) -> None:
+        """Refuse to build a tensor that is too large for a proof."""
+        count = math.prod(num_cells(axis) for axis in axes)
+        if count > MAX_ELEMENTS:
+            raise Refusal(f"the proof would need a tensor of {count} elements, which is too many")
+
+    def joined(
+        self, values: Sequence[Value], function: Callable[[list[NDArray[Any]]], NDArray[Any]], axes: Sequence[Axis]
+    ) -> Value:
         """Move elements of several tensors into one."""
         dtype = common_dtype(values)
+        self.check_size(axes)
         if any(isinstance(value, Symbolic) for value in values):
-            return Symbolic(function([self.lift(value) for value in values]), dtype)
+            return self.made(function([self.lift(value) for value in values]), axes, dtype)
         return function([np.asarray(value) for value in values])
 
     def lift(self, value: Value) -> NDArray[np.int64]:
         """Return the positions in the pool of a tensor's elements."""
         if isinstance(value, Symbolic):
             return value.ids
-        if value.dtype.kind != "f":
-            raise Refusal("integers are mixed with the boxes")
+        if value.dtype.kind not in "fiu":
+            raise Refusal(f"{self.label} mixes {value.dtype.name} with the boxes")
         return self.pool.constants(value)
+
+    # ------------------------------------------------------------ arithmetic
 
     def fold(
         self,
@@ -128,14 +205,24 @@ class Run:
         result = values[0]
         for value in values[1:]:
             dtype = common_dtype((result, value))
-            shape = np.broadcast_shapes(result.shape, value.shape)
-            check_size(shape)
+            axes = self.together(result, value)
             if isinstance(result, Symbolic) or isinstance(value, Symbolic):
-                ids = self.pool.binary(symbolic, self.lift(result), self.lift(value))
-                result = Symbolic(ids, dtype)
+                result = self.made(self.pool.binary(symbolic, self.lift(result), self.lift(value)), axes, dtype)
             else:
                 result = np.asarray(numeric(result, value), dtype=result.dtype)
         return result
+
+    def together(self, left: Value, right: Value) -> list[Axis]:
+        """Return the axes of two tensors that are combined element by element."""
+        return self.merged(self.axes(left), self.axes(right))
+
+    def merged(self, ours: Sequence[Axis], theirs: Sequence[Axis]) -> list[Axis]:
+        """Return the axes that broadcasting makes of two lists of them."""
+        rank = max(len(ours), len(theirs))
+        pairs = zip([()] * (rank - len(ours)) + list(ours), [()] * (rank - len(theirs)) + list(theirs), strict=True)
+        axes = [_sizes.merge(self.sizes, *pair) for pair in pairs]
+        self.check_size(axes)
+        return axes
 
     def limit(self, value: Value, bound: Value | None, kind: Literal["min", "max"]) -> Value:
         """Bound a value; a bound that no finite value reaches is none."""
@@ -143,54 +230,110 @@ class Run:
             return value
         if isinstance(value, np.ndarray) and isinstance(bound, Symbolic):
             value, bound = bound, value
+        if isinstance(value, Symbolic) and _is_integer(value):
+            signs = self.signs(value, bound, strict=False)
+            return self.choose(signs <= 0 if kind == "min" else signs >= 0, value, bound)
         if isinstance(value, Symbolic) and isinstance(bound, np.ndarray) and bound.dtype.kind == "f":
             top = np.finfo(bound.dtype).max
             idle = (bound >= top) if kind == "min" else (bound <= -top)
             if bool(idle.all()):
-                shape = np.broadcast_shapes(value.shape, bound.shape)
-                return Symbolic(np.broadcast_to(value.ids, shape), common_dtype((value, bound)))
+                axes = self.together(value, bound)
+                ids = np.broadcast_to(value.ids, [num_cells(axis) for axis in axes])
+                return Symbolic(ids, tuple(axes), common_dtype((value, bound)))
         if kind == "min":
             return self.fold((value, bound), _poly.minimum, np.minimum)
         return self.fold((value, bound), _poly.maximum, np.maximum)
 
     def exp(self, value: Value) -> Value:
         """Take the exponential."""
+        if _is_integer(value):
+            raise CannotRunError(f"{self.label} takes the exponential of integers")
         if isinstance(value, Symbolic):
-            return Symbolic(self.pool.unary(_poly.exp, value.ids), value.dtype)
+            return Symbolic(self.pool.unary(_poly.exp, value.ids), value.axes, value.dtype)
         return np.asarray(np.exp(value), dtype=value.dtype)
 
     def negate(self, value: Value) -> Value:
         """Change the sign."""
         if isinstance(value, Symbolic):
             minus = _poly.constant_poly(Fraction(-1))
-            return Symbolic(self.pool.unary(lambda poly: _poly.multiply(poly, minus), value.ids), value.dtype)
+            ids = self.pool.unary(lambda poly: _poly.multiply(poly, minus), value.ids)
+            return self.made(ids, value.axes, value.dtype)
         return np.asarray(-value)
 
     def cast(self, value: Value, dtype: np.dtype[Any] | None, node: Node) -> Value:
         """Convert a constant; let symbols through where nothing changes."""
         if dtype is None:
             raise Refusal(f"{node.label} casts to a type that NumPy has no name for")
-        if isinstance(value, Symbolic):
-            if value.dtype != dtype:
-                known = "an unknown type" if value.dtype is None else value.dtype.name
-                raise Refusal(f"{node.label} casts from {known} to {dtype.name}, which changes the values", depth=2)
+        if not isinstance(value, Symbolic):
+            return value.astype(dtype)
+        if value.dtype == dtype:
             return value
-        if dtype.kind == "f" and value.dtype.kind in "iu":
-            raise Refusal(f"{node.label} turns an integer into a float; a proof at a few sizes cannot follow that")
-        return value.astype(dtype)
+        if _is_integer(value):
+            if dtype.kind != "i" or dtype.itemsize < 4:
+                raise Refusal(f"{node.label} casts a size that the model leaves open to {dtype.name}", depth=2)
+            return self.made(value.ids, value.axes, dtype)
+        known = "an unknown type" if value.dtype is None else value.dtype.name
+        raise Refusal(f"{node.label} casts from {known} to {dtype.name}, which changes the values", depth=2)
+
+    # ------------------------------------------------------------ integers that stem from sizes
+
+    def signs(self, left: Value, right: Value, *, strict: bool = True) -> NDArray[Any]:
+        """Return the sign of left - right, element by element, where it is the same at all sizes.
+
+        Where not `strict`, zero counts as either sign.
+        """
+        difference = self.fold((left, right), _poly.subtract, np.subtract)
+        if not isinstance(difference, Symbolic):
+            return np.sign(difference)
+        if _sizes.atoms_in(difference.axes):
+            raise Refusal(f"{self.label} compares element by element along an open axis", depth=2)
+        unique, inverse = np.unique(difference.ids, return_inverse=True)
+        signs = []
+        for position in unique:
+            size = self.size_at(int(position))
+            sign = self.sizes.sign(size)
+            if sign is None and not strict:
+                sign = 1 if self.sizes.is_at_least(size, 0) else -1
+                size = size if sign > 0 else _poly.subtract(_poly.ZERO, size)
+                sign = sign if self.sizes.is_at_least(size, 0) else None
+            if sign is None:
+                raise Refusal(f"{self.label} decides by a size that the model leaves open", depth=2)
+            signs.append(sign)
+        return np.array(signs, np.int64)[inverse].reshape(difference.ids.shape)
+
+    def ratio(self, left: Value, right: Value) -> Value:
+        """Divide integers that stem from sizes, where nothing remains at any size."""
+        dtype, axes = common_dtype((left, right)), self.together(left, right)
+        ours, theirs = np.broadcast_arrays(self.lift(left), self.lift(right))
+        found = []
+        for over, under in zip(ours.ravel(), theirs.ravel(), strict=True):
+            divisor = self.size_at(int(under))
+            share = _sizes.quotient(self.size_at(int(over)), divisor)
+            if share is None or not self.sizes.is_at_least(divisor, 1):
+                raise Refusal(f"{self.label} divides a size that the model leaves open, with a remainder", depth=2)
+            found.append(self.pool.expression(share))
+        return self.made(np.array(found, np.int64).reshape(ours.shape), axes, dtype)
+
+    def choose(self, condition: NDArray[Any], left: Value, right: Value) -> Value:
+        """Take elements of one tensor or of another one."""
+        axes = self.together(condition, left)
+        axes = self.merged(axes, self.axes(right))
+        dtype = common_dtype((left, right))
+        if isinstance(left, Symbolic) or isinstance(right, Symbolic):
+            return self.made(np.where(condition, self.lift(left), self.lift(right)), axes, dtype)
+        return np.asarray(np.where(condition, left, right), dtype)
+
+
+def _is_integer(value: Any) -> bool:
+    return value.dtype is not None and value.dtype.kind in "iu"
 
 
 def common_dtype(values: Sequence[Value]) -> np.dtype[Any] | None:
-    """Return the dtype that all values have; a symbol may not know its own."""
+    """Return the dtype that all values have; a symbol may not know its own, but is never an integer then."""
     dtypes = {value.dtype for value in values if value.dtype is not None}
     if len(dtypes) > 1:
         raise CannotRunError("an operator mixes " + " and ".join(sorted(dtype.name for dtype in dtypes)))
-    return next(iter(dtypes), None)
-
-
-def check_size(shape: Sequence[int]) -> None:
-    """Refuse to build a tensor that is too large for a proof."""
-    if any(dim < 0 for dim in shape):
-        raise CannotRunError(f"a shape has a negative dimension: {tuple(shape)}")
-    if math.prod(shape) > MAX_ELEMENTS:
-        raise Refusal(f"the proof would need a tensor of {math.prod(shape)} elements, which is too many")
+    dtype = next(iter(dtypes), None)
+    if dtype is not None and dtype.kind != "f" and any(value.dtype is None for value in values):
+        raise Refusal("integers are mixed with the boxes")
+    return dtype

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _poly
+from detops.graph import _layout, _poly, _sizes
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import MAX_ELEMENTS, Function, Run, Symbolic, Value, check_size
+from detops.graph._ops import MAX_ELEMENTS, Function, Run, Symbolic, Value
 from detops.graph._poly import Poly
 from detops.graph._view import Node
 
@@ -55,55 +55,92 @@ def identity(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 def tile(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     """Tile."""
-    repeats = integers(values[1], node)
-    if len(repeats) != len(values[0].shape):
-        raise CannotRunError(f"{node.label} repeats {len(repeats)} axes of {len(values[0].shape)}")
-    check_size([size * count for size, count in zip(values[0].shape, repeats, strict=True)])
-    return [run.move(values[0], lambda array: np.tile(array, repeats))]
+    return [_layout.tile(run, values[0], run.listed_sizes(values[1]))]
 
 
 def count(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     """Range."""
-    start, limit, delta = (integers(value, node)[0] for value in values)
+    start, limit, delta = (run.integers(value)[0] for value in values)
     if delta == 0 or abs(limit - start) > MAX_ELEMENTS * abs(delta):
         raise Refusal(f"{node.label} counts too far for a proof")
     return [np.arange(start, limit, delta, dtype=values[0].dtype)]
 
 
-def transpose(run: Run, node: Node, value: Value, perm: Sequence[int] | None) -> Sequence[Value]:
-    """Permute all axes; None reverses them."""
-    if perm is not None and sorted(perm) != list(range(len(value.shape))):
-        raise CannotRunError(f"{node.label} permutes {len(perm)} axes of a tensor of rank {len(value.shape)}")
-    return [run.move(value, lambda array: np.transpose(array, perm))]
+def fill(run: Run, sizes: Sequence[Poly], value: Any) -> Value:
+    """Fill a tensor with one value, a constant."""
+    if isinstance(value, Symbolic):
+        raise Refusal(f"{run.label} fills with a value that is computed from the boxes", depth=1)
+    return _layout.broadcast(run, np.asarray(value).reshape(()), sizes, both_ways=False)
 
 
-def reduce(node: Node, value: Value, axes: Sequence[int] | None, keep: bool) -> Sequence[Value]:
+def reduce(run: Run, node: Node, value: Value, axes: Sequence[int] | None, keep: bool) -> Sequence[Value]:
     """Reduce a tensor of sizes."""
-    if isinstance(value, Symbolic):
-        raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
-    if value.dtype.kind not in "iu":
-        raise Refusal(f"{node.label} ({node.op}) computes a size in floating point")
-    function: Any = {"Prod": np.prod, "Sum": np.sum, "Min": np.min, "Max": np.max}[node.op.removeprefix("Reduce")]
-    picked = None if axes is None else tuple(axes)
-    return [np.asarray(function(value, axis=picked, keepdims=keep), dtype=value.dtype)]
+    _integers_only(node, value)
+    kind = node.op.removeprefix("Reduce")
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "iu":
+            raise Refusal(f"{node.label} ({node.op}) computes a size in floating point")
+        function: Any = {"Prod": np.prod, "Sum": np.sum, "Min": np.min, "Max": np.max}[kind]
+        picked = None if axes is None else tuple(axes)
+        return [np.asarray(function(value, axis=picked, keepdims=keep), dtype=value.dtype)]
+    rank = len(run.axes(value))
+    places = range(rank) if axes is None else {_layout.place_of(axis, rank) for axis in axes}
+    for place in sorted(places, reverse=True):
+        pieces = _layout.split(run, value, place, [1] * _sizes.num_cells(run.axes(value)[place]))
+        if not pieces:
+            raise Refusal(f"{node.label} ({node.op}) reduces nothing")
+        value = functools.reduce(lambda left, right: _reduced(run, kind, left, right), pieces)
+        value = value if keep else _layout.squeeze(run, value, [place])
+    return [value]
 
 
-def integers(value: Any, node: Node) -> list[int]:
-    """Return the elements of a constant (or of a shape, which is constant at one size) as a list."""
-    if isinstance(value, Symbolic):
-        raise Refusal(f"{node.label} takes a size or an index that is computed from the boxes")
-    if value is None or value.dtype.kind not in "iu" or value.ndim > 1:
-        raise CannotRunError(f"{node.label} needs integers as a size or an index")
-    return [int(number) for number in np.atleast_1d(value)]
+def _reduced(run: Run, kind: str, left: Value, right: Value) -> Value:
+    if kind in ("Min", "Max"):
+        return run.limit(left, right, "min" if kind == "Min" else "max")
+    return run.fold((left, right), *(ADD if kind == "Sum" else MULTIPLY))
 
 
-def constants_only(function: Callable[..., Any]) -> Function:
-    """Make an operator of a NumPy function that symbols never enter."""
+def _integers_only(node: Node, *values: Any) -> None:
+    """Refuse an operator on the boxes that no decode has."""
+    for value in values:
+        if isinstance(value, Symbolic) and (value.dtype is None or value.dtype.kind not in "iu"):
+            raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
+
+
+def equal(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    """Equal."""
+    _integers_only(node, *values)
+    if any(isinstance(value, Symbolic) for value in values):
+        return [run.signs(*values) == 0]
+    run.together(*values)
+    return [np.asarray(np.equal(*values))]
+
+
+def select(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    """Where."""
+    _integers_only(node, *values)
+    if isinstance(values[0], Symbolic) or values[0].dtype != np.bool_:
+        raise CannotRunError(f"{node.label} needs a condition that is boolean")
+    return [run.choose(*values)]
+
+
+def divide(numeric: Callable[[Any, Any], Any]) -> Function:
+    """Make a division: of floats by a constant, of sizes where nothing remains."""
 
     def apply(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-        if any(isinstance(value, Symbolic) for value in values):
-            raise Refusal(f"{node.label} ({node.op}) computes on the boxes, and no decode does that", depth=1)
-        return [np.asarray(function(*values))]
+        sizes = any(isinstance(value, Symbolic) and (value.dtype or np.dtype(float)).kind in "iu" for value in values)
+        return [run.ratio(*values) if sizes else run.fold(values, _poly.divide, numeric)]
+
+    return apply
+
+
+def divide_integers(numeric: Callable[[Any, Any], Any]) -> Function:
+    """Make a division that no decode does on boxes."""
+    function = divide(numeric)
+
+    def apply(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
+        _integers_only(node, *values)
+        return function(run, node, values)
 
     return apply
 
@@ -131,22 +168,13 @@ def real_division(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(left / right)
 
 
-def split_evenly(value: NDArray[Any], sizes: Sequence[int], axis: int) -> list[NDArray[Any]]:
-    """Cut an array into pieces of the given sizes, which must add up to the axis."""
-    if sum(sizes) != value.shape[axis] or any(size < 0 for size in sizes):
-        raise CannotRunError(f"a Split into {list(sizes)} doesn't fit an axis of {value.shape[axis]}")
-    return np.split(value, np.cumsum(sizes)[:-1], axis=axis)
+def gather(run: Run, node: Node, value: Value, indices: Any, axis: int) -> Sequence[Value]:
+    """Gather along an axis."""
+    if isinstance(indices, Symbolic):
+        raise Refusal(f"{node.label} takes an index that is computed from the boxes or from an open size")
+    return [_layout.take(run, value, _layout.place_of(axis, len(run.axes(value))), indices)]
 
 
-def reshape(value: NDArray[Any], dims: Sequence[int]) -> NDArray[Any]:
-    """Reshape; one dimension may be -1."""
-    if any(dim < -1 for dim in dims):
-        raise CannotRunError(f"a Reshape to {list(dims)} is impossible")
-    return value.reshape([int(dim) for dim in dims])
-
-
-def take(value: NDArray[Any], indices: NDArray[Any], axis: int) -> NDArray[Any]:
-    """Gather along an axis; an index out of range is an error."""
-    if indices.dtype.kind not in "iu":
-        raise CannotRunError("a Gather needs integer indices")
-    return np.take(value, indices, axis=axis, mode="raise")
+def python_slice(start: int | None, stop: int | None, step: int, size: int) -> slice:
+    """Return the slice that NumPy and TensorFlow mean."""
+    return slice(start, stop, step)

@@ -7,22 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from detops.graph import _ops_common, _poly
+from detops.graph import _layout, _ops_common, _sizes
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import Function, Run, Symbolic, Table, check_size, register
-from detops.graph._ops_common import (
-    ADD,
-    MULTIPLY,
-    SUBTRACT,
-    bound,
-    combine,
-    constants_only,
-    integers,
-    reshape,
-    split_evenly,
-    take,
-    truncated_division,
-)
+from detops.graph._layout import place_of
+from detops.graph._ops import Function, Run, Symbolic, Table, register
+from detops.graph._ops_common import ADD, MULTIPLY, SUBTRACT, bound, combine, divide, truncated_division
+from detops.graph._sizes import number_of
 from detops.graph._view import Node
 
 ONNX: Table = {}
@@ -40,7 +30,7 @@ def _since_opset_7(function: Function) -> Function:
 register(ONNX, "Add Sum", "arithmetic")(_since_opset_7(combine(*ADD)))
 register(ONNX, "Sub", "arithmetic")(_since_opset_7(combine(*SUBTRACT)))
 register(ONNX, "Mul", "arithmetic")(_since_opset_7(combine(*MULTIPLY)))
-register(ONNX, "Div", "arithmetic")(_since_opset_7(combine(_poly.divide, truncated_division)))
+register(ONNX, "Div", "arithmetic")(_since_opset_7(divide(truncated_division)))
 register(ONNX, "Min", "arithmetic")(bound("min"))
 register(ONNX, "Max", "arithmetic")(bound("max"))
 register(ONNX, "Exp", "arithmetic")(_ops_common.exp)
@@ -48,8 +38,8 @@ register(ONNX, "Neg", "arithmetic")(_ops_common.negate)
 register(ONNX, "Identity", "move")(_ops_common.identity)
 register(ONNX, "Tile", "move")(_ops_common.tile)
 register(ONNX, "Range", "constant")(_ops_common.count)
-register(ONNX, "Equal", "constant")(constants_only(np.equal))
-register(ONNX, "Where", "constant")(constants_only(np.where))
+register(ONNX, "Equal", "constant")(_ops_common.equal)
+register(ONNX, "Where", "constant")(_ops_common.select)
 
 
 @register(ONNX, "Clip", "arithmetic")
@@ -93,59 +83,63 @@ def _cast_like(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 @register(ONNX, "Reshape", "move")
 def _reshape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    dims = integers(_argument(node, values, 1, "shape", 5), node)
+    wanted = run.listed_sizes(_argument(node, values, 1, "shape", 5))
     if not node.attributes.get("allowzero", 0):
-        dims = [values[0].shape[index] if dim == 0 else dim for index, dim in enumerate(dims)]
-    return [run.move(values[0], lambda array: reshape(array, dims))]
+        sizes = [_sizes.size_of(axis) for axis in run.axes(values[0])]
+        if any(place >= len(sizes) for place, size in enumerate(wanted) if not size):
+            raise CannotRunError(f"{node.label} copies the size of an axis that isn't there")
+        wanted = [size or sizes[place] for place, size in enumerate(wanted)]
+    return [_layout.reshape(run, values[0], wanted)]
 
 
 @register(ONNX, "Flatten", "move")
 def _flatten(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    shape = values[0].shape
-    axis = _axis_of(node.attributes.get("axis", 1), len(shape) + 1)
-    rows = int(np.prod(shape[:axis], dtype=np.int64))
-    columns = int(np.prod(shape[axis:], dtype=np.int64))
-    return [run.move(values[0], lambda array: array.reshape(rows, columns))]
+    axes = run.axes(values[0])
+    axis = node.attributes.get("axis", 1)
+    if axis != len(axes):
+        axis = place_of(axis, len(axes)) if axes else 0
+    sizes = [_sizes.product_of(map(_sizes.size_of, part)) for part in (axes[:axis], axes[axis:])]
+    return [_layout.reshape(run, values[0], sizes)]
 
 
 @register(ONNX, "Transpose", "move")
 def _transpose(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return _ops_common.transpose(run, node, values[0], node.attributes.get("perm"))
+    order = node.attributes.get("perm")
+    return [_layout.permute(run, values[0], range(len(run.axes(values[0])))[::-1] if order is None else order)]
 
 
 @register(ONNX, "Squeeze", "move")
 def _squeeze(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     axes = _argument(node, values, 1, "axes", 13)
-    picked = None if axes is None else tuple(integers(axes, node))
-    if picked == ():
+    picked = None if axes is None else run.integers(axes)
+    if picked == []:
         raise Refusal(f"{node.label} has an empty list of axes, which runtimes read in two ways")
-    return [run.move(values[0], lambda array: np.squeeze(array, picked))]
+    return [_layout.squeeze(run, values[0], picked)]
 
 
 @register(ONNX, "Unsqueeze", "move")
 def _unsqueeze(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    axes = tuple(integers(_argument(node, values, 1, "axes", 13), node))
-    return [run.move(values[0], lambda array: np.expand_dims(array, axes))]
+    return [_layout.insert(run, values[0], run.integers(_argument(node, values, 1, "axes", 13)))]
 
 
 @register(ONNX, "Split", "move")
 def _split(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    axis = _axis_of(node.attributes.get("axis", 0), len(values[0].shape))
-    size, pieces = values[0].shape[axis], len(node.outputs)
+    axes = run.axes(values[0])
+    place, pieces = place_of(node.attributes.get("axis", 0), len(axes)), len(node.outputs)
     given = _argument(node, values, 1, "split", 13)
     if given is not None:
-        sizes = integers(given, node)
-    elif node.version >= 18 and "num_outputs" in node.attributes:
-        chunk = -(-size // node.attributes["num_outputs"])
-        sizes = [chunk] * (node.attributes["num_outputs"] - 1)
-        sizes.append(size - sum(sizes))
-    elif size % pieces:
-        raise CannotRunError(f"{node.label} cuts {size} into {pieces} equal parts")
-    else:
-        sizes = [size // pieces] * pieces
-    if len(sizes) != pieces:
-        raise CannotRunError(f"{node.label} has {pieces} outputs for {len(sizes)} parts")
-    return run.cut(values[0], lambda array: split_evenly(array, sizes, axis))
+        sizes = run.integers(given)
+        if len(sizes) != pieces:
+            raise CannotRunError(f"{node.label} has {pieces} outputs for {len(sizes)} parts")
+        return _layout.split(run, values[0], place, sizes)
+    size = number_of(_sizes.size_of(axes[place]))
+    if node.version < 18 or size is None or size % pieces == 0:
+        return _layout.split_evenly(run, values[0], place, pieces)
+    if node.attributes.get("num_outputs", pieces) != pieces:
+        raise CannotRunError(f"{node.label} has {pieces} outputs for {node.attributes['num_outputs']} parts")
+    chunk = -(-size // pieces)
+    sizes = [chunk] * (pieces - 1)
+    return _layout.split(run, values[0], place, [*sizes, size - sum(sizes)])
 
 
 @register(ONNX, "Slice", "move")
@@ -154,60 +148,63 @@ def _slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
         _argument(node, values, index, name, 10) for index, name in ((1, "starts"), (2, "ends"), (3, "axes"))
     )
     steps = values[4] if len(values) > 4 else None
-    first, last = integers(starts, node), integers(ends, node)
-    along = list(range(len(first))) if axes is None else integers(axes, node)
-    stride = [1] * len(first) if steps is None else integers(steps, node)
-    rank = len(values[0].shape)
-    along = [_axis_of(axis, rank) for axis in along]
+    first, last = run.listed_sizes(starts), run.listed_sizes(ends)
+    rank = len(run.axes(values[0]))
+    along = list(range(len(first))) if axes is None else run.integers(axes)
+    along = [place_of(axis, rank) for axis in along]
+    stride = [1] * len(first) if steps is None else run.integers(steps)
     if not len(first) == len(last) == len(along) == len(stride) == len(set(along)) or 0 in stride:
         raise CannotRunError(f"{node.label} has unequal lists of starts, ends, axes and steps")
-    index = [slice(None)] * rank
-    for axis, start, stop, step in zip(along, first, last, stride, strict=True):
-        index[axis] = slice(start, stop, step)
-    return [run.move(values[0], lambda array: array[tuple(index)])]
+    value = values[0]
+    for place, start, stop, step in zip(along, first, last, stride, strict=True):
+        value = _layout.cut(run, value, place, start, stop, step, _onnx_slice)
+    return [value]
+
+
+def _onnx_slice(start: int | None, stop: int | None, step: int, size: int) -> slice:
+    """Return the slice that ONNX means: unlike NumPy's, one that goes down begins within the axis."""
+    first, last = ((end or 0) + (size if (end or 0) < 0 else 0) for end in (start, stop))
+    if step > 0:
+        return slice(min(max(first, 0), size), min(max(last, 0), size), step)
+    first, last = min(max(first, 0), size - 1), min(max(last, -1), size - 1)
+    return slice(first if size else 0, None if last < 0 and size else last if size else 0, step)
 
 
 @register(ONNX, "Gather", "move")
 def _gather(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    if isinstance(values[1], Symbolic):
-        raise Refusal(f"{node.label} takes an index that is computed from the boxes")
-    axis = _axis_of(node.attributes.get("axis", 0), len(values[0].shape))
-    return [run.move(values[0], lambda array: take(array, values[1], axis))]
+    return _ops_common.gather(run, node, values[0], values[1], node.attributes.get("axis", 0))
 
 
 @register(ONNX, "Concat", "move", data=None)
 def _concat(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    axis = _axis_of(node.attributes.get("axis", 1), len(values[0].shape))
-    return [run.join(values, lambda arrays: np.concatenate(arrays, axis=axis))]
+    place = place_of(node.attributes.get("axis", 1), len(run.axes(values[0])))
+    return [_layout.concatenate(run, values, place)]
 
 
 @register(ONNX, "Expand", "move")
 def _expand(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    shape = np.broadcast_shapes(values[0].shape, tuple(integers(values[1], node)))
-    check_size(shape)
-    return [run.move(values[0], lambda array: np.broadcast_to(array, shape))]
+    return [_layout.broadcast(run, values[0], run.listed_sizes(values[1]), both_ways=True)]
 
 
 @register(ONNX, "Shape", "shape")
 def _shape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    shape = np.array(values[0].shape, np.int64)
-    return [shape[node.attributes.get("start", 0) : node.attributes.get("end", len(shape))]]
+    sizes = [_sizes.size_of(axis) for axis in run.axes(values[0])]
+    picked = sizes[node.attributes.get("start", 0) : node.attributes.get("end", len(sizes))]
+    return [run.sizes_tensor(picked, np.dtype(np.int64))]
 
 
 @register(ONNX, "Size", "shape")
 def _size(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [np.array(np.prod(values[0].shape, dtype=np.int64))]
+    size = _sizes.product_of(map(_sizes.size_of, run.axes(values[0])))
+    return [run.sizes_tensor([size], np.dtype(np.int64), scalar=True)]
 
 
 @register(ONNX, "ConstantOfShape", "constant")
 def _constant_of_shape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    shape = integers(values[0], node)
-    check_size(shape)
-    value = node.attributes.get("value")
-    fill = np.zeros(1, np.float32) if "value" not in node.attributes else value
-    if fill is None:
+    value = node.attributes.get("value") if "value" in node.attributes else np.zeros(1, np.float32)
+    if value is None:
         raise Refusal(f"{node.label} fills with a value that cannot be read")
-    return [np.broadcast_to(fill.reshape(()), shape)]
+    return [_ops_common.fill(run, run.listed_sizes(values[0]), value)]
 
 
 @register(ONNX, "ReduceProd ReduceSum ReduceMin ReduceMax", "constant")
@@ -215,8 +212,8 @@ def _reduce(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     if node.attributes.get("noop_with_empty_axes", 0):
         raise Refusal(f"{node.label} ({node.op}) may reduce nothing, which the proof doesn't follow")
     axes = _argument(node, values, 1, "axes", 13 if node.op == "ReduceSum" else 18)
-    picked = None if axes is None else integers(axes, node)
-    return _ops_common.reduce(node, values[0], picked, bool(node.attributes.get("keepdims", 1)))
+    picked = None if axes is None else run.integers(axes) or None  # an empty list means all axes, too
+    return _ops_common.reduce(run, node, values[0], picked, bool(node.attributes.get("keepdims", 1)))
 
 
 def _argument(node: Node, values: Sequence[Any], index: int, name: str, since: int) -> Any:
@@ -225,9 +222,3 @@ def _argument(node: Node, values: Sequence[Any], index: int, name: str, since: i
         return values[index] if index < len(values) else None
     value = node.attributes.get(name)
     return np.array(value, np.int64) if isinstance(value, list) else value
-
-
-def _axis_of(axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise CannotRunError(f"axis {axis} doesn't exist in a tensor of rank {rank}")
-    return axis % rank

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detops.graph import _poly
-from detops.graph._evaluate import cone, evaluate, largest_integer
+from detops.graph._cases import Case, list_cases, possible_axes
+from detops.graph._evaluate import cone, evaluate
 from detops.graph._finding import CannotRunError, Refusal
 from detops.graph._forms import Budget, Pool
 from detops.graph._ops import Run, Symbolic
 from detops.graph._read_off import Coefficients, parameters, read_off
 from detops.graph._schema import Parameters
-from detops.graph._trials import Sizes, Trial, list_trials, possible_axes
+from detops.graph._sizes import Axis, Question, ask_for_cells, axis_of, shown, size_of
 from detops.graph._view import Graph, Node, Shape
+
+GUESS: Shape = (None, 4)  # the shape of an input of unknown rank, to find a better reason for a refusal than that
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,22 @@ class Proof:
     nodes: tuple[Node, ...]
     parameters: Parameters
     dtype: np.dtype[Any]
-    shapes: tuple[tuple[Sizes, Sizes], ...]  # of the two inputs, at each size where they are alike
+    shapes: tuple[Shape, Shape]  # of the two inputs, where the model leaves nothing open that the other one states
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is to be proved: which tensor is the decode of which, along which axis."""
+
+    graph: Graph
+    nodes: tuple[Node, ...]
+    box_predictions: str
+    anchors: str
+    target: str
+    axis: int
+    width: int  # of box_predictions along the axis
+    missing: int  # axes that anchors have fewer
+    budget: Budget | None
 
 
 def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: Budget | None = None) -> Proof:
@@ -42,12 +60,16 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget:
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
     shapes = graph.info(box_predictions).shape, graph.info(anchors).shape
-    largest = largest_integer(graph, nodes)
     failures: list[Refusal] = []
     for axis in possible_axes(*shapes):
         try:
-            trials = list_trials(*shapes, axis, largest)
-            proof = _prove_on(graph, nodes, (box_predictions, anchors, target), axis, trials, budget)
+            ours, theirs = (GUESS if shape is None else shape for shape in _guessed(shapes))
+            width = ours[axis] or 4
+            if width % 4:
+                raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
+            missing = len(ours) - len(theirs)
+            claim = _Claim(graph, tuple(nodes), box_predictions, anchors, target, axis, width, missing, budget)
+            proof = _prove_on(claim, ours, (1,) * missing + theirs)
             _check_known((box_predictions, anchors), shapes, axis)
         except Refusal as refusal:
             failures.append(refusal)
@@ -56,8 +78,15 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget:
     raise max(failures, key=lambda refusal: refusal.depth)
 
 
+def _guessed(shapes: tuple[Shape | None, Shape | None]) -> tuple[Shape | None, Shape | None]:
+    """Give an input of unknown rank that of the other one."""
+    ours, theirs = shapes
+    open_like = None if ours is None and theirs is None else (None,) * (len(ours or theirs or ()) - 1) + (4,)
+    return (open_like if ours is None else ours, open_like if theirs is None else theirs)
+
+
 def _check_known(names: tuple[str, str], shapes: tuple[Shape | None, Shape | None], axis: int) -> None:
-    """Refuse what may be no boxes: no number of trials makes up for a rank or a number of coordinates that is open."""
+    """Refuse what may be no boxes: a proof is for one rank, and for one number of coordinates."""
     for name, shape in zip(names, shapes, strict=True):
         if shape is None:
             raise Refusal(f"it is a decode if {name} has the right rank, which the model leaves open", depth=6)
@@ -65,86 +94,116 @@ def _check_known(names: tuple[str, str], shapes: tuple[Shape | None, Shape | Non
             raise Refusal(f"it is a decode if {name} has the right number of columns, which the model leaves open", 6)
 
 
-def _prove_on(
-    graph: Graph,
-    nodes: list[Node],
-    names: tuple[str, str, str],
-    axis: int,
-    trials: Sequence[Trial],
-    budget: Budget | None,
-) -> Proof:
+def _prove_on(claim: _Claim, ours: Shape, theirs: Shape) -> Proof:
+    """Prove a claim about inputs of the given shapes, in every case."""
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None
-    shapes: list[tuple[Sizes, Sizes]] = []
-    for trial in trials:
-        try:
-            found, dtype = _run(graph, nodes, names, axis, trial, found, budget)
-        except CannotRunError:
-            if trial.required:
-                raise
-            continue
-        except Refusal as refusal:
-            if trial.required:
-                raise
-            raise Refusal(
-                f"{refusal.reason} (at box_predictions of {trial.predictions} and anchors of {trial.anchors}, "
-                "which the model leaves open)",
-                refusal.depth,
-            ) from refusal
-        if trial.required:
-            shapes.append((trial.predictions, trial.anchors))
-    if found is None or dtype is None:
-        raise Refusal(f"the type of {names[0]} isn't known", depth=1)
-    box_predictions, anchors, target = names
-    values = parameters(found, dtype, axis, trials[0].predictions[axis] // 4)
-    return Proof(box_predictions, anchors, target, tuple(nodes), values, dtype, tuple(shapes))
+    first: Case | None = None
+    for case in list_cases(_without(ours, claim.axis), _without(theirs, claim.axis)):
+        found, dtype = _settle(claim, case, (found, dtype))
+        first = first or case
+    if found is None or dtype is None or first is None:
+        raise Refusal(f"the type of {claim.box_predictions} isn't known", depth=1)
+    values = parameters(found, dtype, claim.axis, claim.width // 4)
+    left = _with([side.value for side in first.sides], claim.axis, claim.width)
+    right = _with([1 if side.spread else side.value for side in first.sides], claim.axis, 4)
+    names = claim.box_predictions, claim.anchors, claim.target
+    return Proof(*names, claim.nodes, values, dtype, (left, right[claim.missing :]))
 
 
-def _run(
-    graph: Graph,
-    nodes: list[Node],
-    names: tuple[str, str, str],
-    axis: int,
-    trial: Trial,
-    found: Coefficients | None,
-    budget: Budget | None,
-) -> tuple[Coefficients, np.dtype[Any] | None]:
-    """Prove one size; the first one reads the coefficients off, and the others must agree with them."""
-    box_predictions, anchors, target = names
-    run = Run(budget)
-    left = Symbolic(run.pool.symbols(trial.predictions), graph.info(box_predictions).dtype)
-    right = Symbolic(run.pool.symbols(trial.anchors), graph.info(anchors).dtype)
-    result = evaluate(graph, run, nodes, {box_predictions: left, anchors: right}, target)
+Known = tuple[Coefficients | None, "np.dtype[Any] | None"]
+
+
+def _settle(claim: _Claim, case: Case, known: Known) -> Known:
+    """Prove one case; where a run asks what an axis is like, prove it for each answer."""
+    try:
+        return _run(claim, case, known)
+    except Question as question:
+        place, side = question.atom.place, case.sides[question.atom.place]
+        if side.value is not None:
+            return _settle(claim, case.at(place, replace(side, listed=True)), known)
+        longer = case.at(place, replace(side, least=2))
+        known = _settle(claim, longer, known)
+        return _settle(claim, replace(case.at(place, side.fixed(1)), required=False), known)
+    except CannotRunError:
+        if case.required:
+            raise
+        return known
+
+
+def _run(claim: _Claim, case: Case, known: Known) -> Known:
+    """Prove one case; the first one reads the coefficients off, and the others must agree with them."""
+    run = Run(claim.budget)
+    left, right = _inputs(run, claim, case)
+    given = {claim.box_predictions: left, claim.anchors: right}
+    result = evaluate(claim.graph, run, claim.nodes, given, claim.target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
-    if trial.unequal:
-        raise Refusal("the two inputs may differ in shape, and DecodeBbox wants one shape", depth=3)
-    width = trial.predictions[axis]
-    shape = np.broadcast_shapes(trial.predictions, _with(trial.anchors, axis, width))
-    if result.shape != shape:
-        raise Refusal(
-            f"the output has the shape {result.shape} for box_predictions of {trial.predictions} "
-            f"and anchors of {trial.anchors}",
-            depth=3,
-        )
-    rows = _in_rows(np.broadcast_to(left.ids, shape), axis, width // 4)
-    boxes = _in_rows(np.broadcast_to(right.ids, _with(shape, axis, 4)), axis, 1)
-    outputs = _in_rows(result.ids, axis, width // 4)
+    _check_axes(run, result.axes, left.axes)
+    found, dtype = known
+    if not result.ids.size:
+        return known
+    rows = _in_rows(left.ids, claim.axis, claim.width // 4)
+    boxes = np.broadcast_to(right.ids, _with(_without(left.ids.shape, claim.axis), claim.axis, 4))
+    boxes = _in_rows(boxes, claim.axis, 1)
+    outputs = _in_rows(result.ids, claim.axis, claim.width // 4)
     if found is None:
-        found = read_off(run.pool, outputs, rows, boxes)
+        found, dtype = read_off(run.pool, outputs, rows, boxes), result.dtype
     wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
     if wrong.any():
         row, kind, coordinate = (int(place[0]) for place in np.nonzero(wrong))
         raise Refusal(
             f"coordinate {coordinate} of box {row}, class {kind}, isn't what a decode gives there "
-            f"({int(wrong.sum())} of {wrong.size} elements differ at box_predictions of {trial.predictions})",
+            f"({int(wrong.sum())} of {wrong.size} elements differ)",
             depth=5,
         )
-    return found, result.dtype
+    return found, dtype
 
 
-def _with(shape: Sizes, axis: int, size: int) -> Sizes:
-    return tuple(size if place == axis % len(shape) else dim for place, dim in enumerate(shape))
+def _inputs(run: Run, claim: _Claim, case: Case) -> tuple[Symbolic, Symbolic]:
+    """Make the two inputs. Their elements come first among the symbols, and those of open sizes after them."""
+    counts = [side.value or 0 if side.listed else 1 for side in case.sides]
+    shared = [1 if side.spread else count for side, count in zip(case.sides, counts, strict=True)]
+    left = run.pool.symbols(_with(counts, claim.axis, claim.width))
+    right = run.pool.symbols(_with(shared, claim.axis, 4)[claim.missing :])
+    axes = [
+        axis_of([side.value or 0]) if side.listed else (run.atom(place, side.value, side.least),)
+        for place, side in enumerate(case.sides)
+    ]
+    shared_axes = [() if side.spread else axis for side, axis in zip(case.sides, axes, strict=True)]
+    info = claim.graph.info
+    return (
+        Symbolic(left, _with(axes, claim.axis, (claim.width,)), info(claim.box_predictions).dtype),
+        Symbolic(right, _with(shared_axes, claim.axis, (4,))[claim.missing :], info(claim.anchors).dtype),
+    )
+
+
+def _check_axes(run: Run, found: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> None:
+    """Refuse an output of another shape than box_predictions, or of the same with its boxes in another order."""
+    if found == wanted:
+        return
+    shapes = [f"({', '.join(map(shown, axes))})" for axes in (found, wanted)]
+    reason = f"the output has the shape {shapes[0]} for box_predictions of {shapes[1]}"
+    if len(found) == len(wanted):
+        for axis, other in zip(found, wanted, strict=True):
+            same = axis == other or run.sizes.equal(size_of(axis), size_of(other))
+            if axis != other and same:
+                ask_for_cells(axis + other, reason)
+            elif same is None:
+                run.sizes.ask_for_ones_in([size_of(axis), size_of(other)], reason)
+    raise Refusal(reason, depth=3)
+
+
+def _with(shape: Sequence[Any], axis: int, item: Any) -> tuple[Any, ...]:
+    """Insert what stands for the coordinates' axis."""
+    place = axis % (len(shape) + 1)
+    return (*shape[:place], item, *shape[place:])
+
+
+def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    """Drop the coordinates' axis."""
+    place = axis % len(shape)
+    return (*shape[:place], *shape[place + 1 :])
 
 
 def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int64]:

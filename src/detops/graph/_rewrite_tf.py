@@ -194,14 +194,20 @@ def _decode_bbox(body: _Body) -> None:
     axis = body.add("Const", "coordinate_axis", (), "output:0", dtype=INT32, value="$axis_value")
     predictions = body.split("predictions", INPUTS[0], axis)
     anchors = body.split("boxes", INPUTS[1], axis)
-    body.result = body.join("joined", _corners(body, parts, predictions, anchors), axis)
+    _result(body, _corners(body, parts, predictions, anchors), axis)
+
+
+def _result(body: _Body, corners: Sequence[str], axis: str) -> None:
+    """Join the corners to the shape of box_predictions; fails where anchors had more boxes along some axis."""
+    joined = body.join("joined", corners, axis)
+    body.result = body.reshape("flat", joined, body.shape_of("form", INPUTS[0]))
 
 
 def _decode_bbox_v2(body: _Body) -> None:
     """Add DecodeBboxV2 for the last axis, over (..., classes, 4)."""
     parts = body.parameters()
     form = body.shape_of("form", INPUTS[0])
-    minus_two, minus_one, zero, one, four = (body.integers(f"number_{value}", [value]) for value in (-2, -1, 0, 1, 4))
+    minus_one, zero, one, four = (body.integers(f"number_{value}", [value]) for value in (-1, 0, 1, 4))
     lead = body.part("lead", form, zero, minus_one, one)
     width = body.part("width", form, minus_one, zero, one, end_mask=("i", 1))
     classes = body.add("FloorDiv", "classes", (width, four), "z:0", T=INT32)
@@ -216,8 +222,7 @@ def _decode_bbox_v2(body: _Body) -> None:
     growth = body.compute("Maximum", "raised", growth, parts[2])
     corners = _corners(body, parts, (shift, growth), body.split("boxes", boxes, last_axis))
     joined = body.join("joined", corners, last_axis)
-    kept = body.part("joined_lead", body.shape_of("joined_form", joined), zero, minus_two, one)
-    body.result = body.reshape("flat", joined, body.join("flat_form", (kept, width), axis, INT32))
+    body.result = body.reshape("flat", joined, form)  # fails where anchors had more boxes along some axis
 
 
 def _decode_bbox_v2_inner(body: _Body) -> None:
@@ -232,5 +237,4 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
         shifted.append(body.compute("Add", f"shifted_{place}", scaled, means[place]))
     shift, growth = body.join("shift", shifted[:2], axis), body.join("growth", shifted[2:], axis)
     growth = body.compute("Maximum", "raised", growth, parts[2])
-    corners = _corners(body, parts, (shift, growth), body.split("boxes", INPUTS[1], axis))
-    body.result = body.join("joined", corners, axis)
+    _result(body, _corners(body, parts, (shift, growth), body.split("boxes", INPUTS[1], axis)), axis)

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
-    """Return the subgraph as a model of its own, and the same with the fused node."""
+    """Return the subgraph as a model of its own, and the same with the fused node, both in the proof's dtype."""
     import onnx
 
     node_version = proof.nodes[0].version
@@ -54,7 +54,41 @@ def models(graph: Graph, proof: Proof) -> tuple[Any, Any]:
     return before, after
 
 
-def runner(model: Any, proof: Proof) -> Callable[[Array, Array], Array]:
+def in_double(model: Any) -> Any:
+    """Return a model of a subgraph that computes in float64 what the given one computes in less."""
+    import onnx
+
+    double = onnx.TensorProto.DOUBLE
+    less = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
+
+    def widen(tensor: Any) -> None:
+        if tensor.data_type in less:
+            name, value = tensor.name, onnx.numpy_helper.to_array(tensor).astype(np.float64)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value, name))
+
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for tensor in changed.graph.initializer:
+        widen(tensor)
+    for value in (*changed.graph.input, *changed.graph.output):
+        value.type.tensor_type.elem_type = double
+    for node in changed.graph.node:
+        if node.op_type == "ConstantOfShape" and not node.attribute:
+            node.attribute.append(onnx.helper.make_attribute("value", onnx.helper.make_tensor("", 1, [1], [0.0])))
+        for attribute in node.attribute:
+            if attribute.name in ("value_float", "value_floats"):
+                values = attribute.f if attribute.name == "value_float" else list(attribute.floats)
+                tensor = onnx.numpy_helper.from_array(np.array(values, np.float64))
+                attribute.CopyFrom(onnx.helper.make_attribute("value", tensor))
+            elif attribute.HasField("t"):
+                widen(attribute.t)
+            elif node.op_type == "Cast" and attribute.name == "to" and attribute.i in less:
+                attribute.i = double
+    return changed
+
+
+def runner(model: Any, proof: Proof) -> tuple[Callable[[Array, Array], Array], str]:
+    """Return a function of box_predictions and anchors that runs the model, and what runs it."""
     import onnx.reference
 
     run: Any
@@ -65,6 +99,7 @@ def runner(model: Any, proof: Proof) -> Callable[[Array, Array], Array]:
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run
+        name = "onnxruntime"
     except Exception:  # not installed, or a type or version that it doesn't run
-        run = onnx.reference.ReferenceEvaluator(model).run
-    return lambda left, right: np.asarray(run(None, {proof.box_predictions: left, proof.anchors: right})[0])
+        run, name = onnx.reference.ReferenceEvaluator(model).run, "onnx.reference"
+    return lambda left, right: np.asarray(run(None, {proof.box_predictions: left, proof.anchors: right})[0]), name

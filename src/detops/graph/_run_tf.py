@@ -52,8 +52,8 @@ def graph_defs(graph: Graph, proof: Proof) -> tuple[Any, Any]:
     return before, after
 
 
-def runner(graph_def: Any, proof: Proof) -> Callable[[Array, Array], Array]:
-    """Return a function of box_predictions and anchors that runs the graph."""
+def runner(graph_def: Any, proof: Proof) -> tuple[Callable[[Array, Array], Array], str]:
+    """Return a function of box_predictions and anchors that runs the graph, and what runs it."""
     import tensorflow
 
     theirs = tensorflow.compat.v1.GraphDef.FromString(graph_def.SerializeToString())
@@ -66,4 +66,4 @@ def runner(graph_def: Any, proof: Proof) -> Callable[[Array, Array], Array]:
         feeds = {"detops_predictions:0": left, "detops_boxes:0": right}
         return np.asarray(session.run(proof.decoded_boxes, feeds))
 
-    return run
+    return run, "tensorflow"

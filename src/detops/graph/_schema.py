@@ -23,15 +23,16 @@ attribute       type    default          meaning
 ``lower_clip``  float   -inf             DecodeBboxV2 only: lower bound of tw and th.
 ==============  ======  ===============  =============================================================================
 
-DecodeBbox wants one shape for both inputs. DecodeBboxV2 also takes K times as many predictions as anchors along the
-last axis (axis -1): (..., 4 * K) against (..., 4), where every four predictions share their anchor.
+Anchors have the shape of box_predictions, or broadcast to it along the leading axes: (1, N, 4) or (N, 4) against
+(B, N, 4). DecodeBboxV2 also takes K times as many predictions as anchors along the last axis (axis -1): (..., 4 * K)
+against (..., 4), where every four predictions share their anchor. Other shapes are an error.
 
 The writers put every attribute on the node. Models below opset 15, and GraphDefs, also get ``constants`` (and
 ``axis_value`` in a GraphDef), which repeat the numbers above as a tensor, in the order 0.5, decode_clip, lower_clip,
 scales, means, with infinities for no bound: the function body that stock runtimes run has no other way to turn an
 attribute into a tensor. A kernel ignores them.
 
-A kernel may refuse inputs of unequal shape; the functions broadcast them, as most graphs that they replace do.
+The functions broadcast anchors along any axis, and fail where the result would be larger than box_predictions.
 """
 
 from __future__ import annotations
