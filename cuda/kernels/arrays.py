@@ -7,6 +7,7 @@ import numpy as np
 
 from detops._call import HOST, on_gpu
 from detops._cuda.device import STREAM, cuda, jit, launch
+from detops._extras import hint
 
 
 class _DLPack:
@@ -17,7 +18,7 @@ class _DLPack:
             from cuda.core.utils import StridedMemoryView
         except ImportError as error:
             needs = f"{name}: an array that speaks DLPack alone needs cuda.core ({error})"
-            raise ImportError(f'{needs}; pip install "detops[cuda]" brings it') from error
+            raise ImportError(f"{needs}; {hint('cuda')}") from error
         try:
             # The producer makes our stream wait for the array's contents.
             view = StridedMemoryView.from_dlpack(array, stream_ptr=STREAM)

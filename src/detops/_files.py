@@ -1,11 +1,28 @@
 """Writing files."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+
+def check_writable(path: str | Path, argument: str) -> None:
+    """Raise before anything is computed where a file cannot be written at the end.
+
+    Raises
+    ------
+    ValueError
+        If the folder of ``path`` is missing or cannot be written to, or ``path`` is a folder.
+    """
+    folder = Path(path).parent
+    if Path(path).is_dir():
+        raise ValueError(f"{argument}: expected the path of a file, got the folder {str(path)!r}")
+    if not folder.is_dir():
+        raise ValueError(f"{argument}: expected a path in a folder that exists, got {str(path)!r}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"{argument}: expected a path in a folder that can be written to, got {str(path)!r}")
 
 
 @contextmanager
@@ -15,15 +32,12 @@ def written_in_one_step(path: str | Path, scratch: str | Path | None = None) -> 
     Until then it is in the folder ``scratch`` of the same file system, by default beside where it is going to be.
     """
     path = Path(path)
-    handle, name = tempfile.mkstemp(dir=scratch or path.parent, prefix=".detops-", suffix=path.suffix)
+    partial = Path(scratch or path.parent, f".detops-{secrets.token_hex(8)}{path.suffix}")
+    # The name is known before the file is there: an interruption at any moment finds what to remove.
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(partial, "xb") as file:
             yield file
-        # mkstemp's file is its owner's alone; this one is as others are here.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
+        os.replace(partial, path)
     except BaseException:
-        os.unlink(name)
+        partial.unlink(missing_ok=True)
         raise

@@ -12,6 +12,8 @@ from types import ModuleType
 
 import numpy as np
 
+from detops._extras import hint
+
 # Kernel name -> the module that holds it, the same in every backend.
 KERNELS = {
     "cumulative": "cumulative",
@@ -145,9 +147,7 @@ def _load_backend(backend: str) -> None:
     except ImportError as error:
         if backend == "cython":
             raise BackendError(f"backend 'cython': the compiled modules are missing ({error})") from error
-        raise BackendError(
-            f'backend {backend!r} cannot be loaded: {error}; pip install "detops[{backend}]" brings what it needs'
-        ) from error
+        raise BackendError(f"backend {backend!r} cannot be loaded: {error}; {hint(backend)}") from error
 
 
 def available(backend: str) -> bool:

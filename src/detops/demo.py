@@ -7,7 +7,7 @@ ONNX Runtime runs the two networks; everything between them is detops::
 The detector was trained by the scripts in ``examples/digits``, which use the functions of this module too.
 """
 
-import importlib
+import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 
 import detops
 from detops._core import iou as core
+from detops._draw import Tag, drawn, picture_format, save_picture
+from detops._extras import need
+from detops._files import check_writable
 
 DATA = Path(__file__).parent / "data" / "digits"
-ZOOM = 3  # a digit of 20 pixels is hard to read beside its label
+_need = functools.partial(need, extra="demo", what="the demo")
 RIGHT, WRONG, MISSED = "#16a34a", "#dc2626", "#d97706"
 
 Floats = NDArray[np.float32]
@@ -174,16 +177,20 @@ def run_demo(out_path: str | Path = "detections.png") -> int:
     ------
     ImportError
         If onnxruntime, pillow or rich is missing; the message names the extra that brings them.
+    ValueError
+        If no picture can be written to `out_path`; nothing is computed then.
     """
     image_module = _need("PIL.Image")
     _need("rich")
+    check_writable(out_path, "output")
+    picture_format(out_path, "output")
     detector = DigitDetector()
     with image_module.open(DATA / "page.png") as image:
         page = np.asarray(image.convert("L"))
     truth, found = load_truth(), detector(page)
     matches = match(found, truth)
     _print_table(found, matches, len(truth.boxes), detector.settings.labels)
-    draw(page, found, truth, matches, detector.settings.labels).save(out_path)
+    save_picture(draw(page, found, truth, matches, detector.settings.labels), out_path)
     print(f"The picture is in {out_path}")
     return 0
 
@@ -205,30 +212,10 @@ def _print_table(found: Boxes, matches: Ints, num_digits: int, labels: list[str]
 
 def draw(page: NDArray[np.uint8], found: Boxes, truth: Boxes, matches: Ints, labels: list[str]) -> Any:
     """Return `page` as a PIL image with right boxes in green, wrong ones in red, missed digits in amber."""
-    image_module, draw_module, font_module = (_need(f"PIL.{x}") for x in ("Image", "ImageDraw", "ImageFont"))
-    picture = image_module.fromarray(page).convert("RGB")
-    picture = picture.resize((picture.width * ZOOM, picture.height * ZOOM), image_module.Resampling.BICUBIC)
-    pen, font = draw_module.Draw(picture), font_module.load_default(17)
-
-    def tag(box: Floats, text: str, colour: str, *, below: bool = False) -> None:
-        x1, y1, x2, y2 = (float(x) * ZOOM for x in box)
-        pen.rectangle((x1, y1, x2, y2), outline=colour, width=2)
-        width, height = pen.textlength(text, font) + 6, 20
-        left = min(x1, picture.width - width)
-        top = min(y2, picture.height - height) if below else max(y1 - height, 0)
-        pen.rectangle((left, top, left + width, top + height), fill=colour)
-        pen.text((left + 3, top), text, fill="white", font=font)
-
-    for i in np.setdiff1d(np.arange(len(truth.boxes)), matches):
-        tag(truth.boxes[i], f"{labels[truth.labels[i]]} missed", MISSED, below=True)
-    for label, score, box, matched in zip(found.labels, found.scores, found.boxes, matches, strict=True):
-        tag(box, f"{labels[label]} {score:.2f}", RIGHT if matched >= 0 else WRONG)
-    return picture
-
-
-def _need(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = {"PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
-        raise ImportError(f'the demo needs {package}; pip install "detops[demo]" brings it') from error
+    missed = np.setdiff1d(np.arange(len(truth.boxes)), matches)
+    tags = [Tag(truth.boxes[i].tolist(), f"{labels[truth.labels[i]]} missed", MISSED, below=True) for i in missed]
+    tags += [
+        Tag(box.tolist(), f"{labels[label]} {score:.2f}", RIGHT if matched >= 0 else WRONG)
+        for label, score, box, matched in zip(found.labels, found.scores, found.boxes, matches, strict=True)
+    ]
+    return drawn(page, tags)

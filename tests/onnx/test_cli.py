@@ -114,11 +114,11 @@ def test_many_files_resume(tmp_path: Path, cummax: str, capsys) -> None:
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
-    from detops.onnx import _run
+    from detops.onnx import _arrays
 
     monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("no")))
     with pytest.raises(OSError, match="no"):
-        _run.save(str(tmp_path / "out.npz"), {"x": np.ones(3)})
+        _arrays.save(str(tmp_path / "out.npz"), {"x": np.ones(3)})
     assert os.listdir(tmp_path) == []
 
 

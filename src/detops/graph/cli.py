@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from detops._extras import need
 from detops._files import written_in_one_step
 
 DONE, NO = 0, 1
@@ -95,8 +96,4 @@ def _bring_external_data(proto: Any, source: Path, target: Path) -> None:
 
 
 def _console() -> Any:
-    try:
-        from rich.console import Console
-    except ImportError as error:
-        raise ImportError("printing tables needs the package rich; --json doesn't") from error
-    return Console()
+    return need("rich.console", "cli", "printing tables (--json prints none)").Console()

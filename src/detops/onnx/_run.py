@@ -1,34 +1,62 @@
-"""Running a model on files: reading inputs, the two engines, writing results."""
+"""Running a model on files: the two engines, one task of many, pictures of what was found."""
 
 from __future__ import annotations
 
+import ast
 import functools
+import json
 import os
-import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from detops._files import written_in_one_step
+from detops import _draw
+from detops._extras import need
+from detops.onnx import _arrays, _images
+from detops.onnx._arrays import Arrays
+from detops.onnx._images import Placement, Preparation
 
 ENGINES = ("onnxruntime", "reference")
+AS_IT_IS = Preparation()
+COLORS = (
+    *("#dc2626", "#2563eb", "#15803d", "#b45309", "#7c3aed"),
+    *("#be185d", "#0e7490", "#4d7c0f", "#57534e", "#9333ea"),
+)
 
-Arrays = dict[str, np.ndarray]
+
+@dataclass(frozen=True)
+class Read:
+    """What was read from a file for an input; `placement` is None for what is no picture."""
+
+    array: np.ndarray
+    placement: Placement | None = None
+    channels: str = ""
+
+    def words(self, file: str, preparation: Preparation) -> str:
+        """Describe what was read, and what was done to it."""
+        what = f"{file}: {self.array.dtype} {self.array.shape}"
+        if self.placement is None:
+            return what
+        done = [*self.placement.words(), *preparation.words()]
+        height, width = self.placement.picture
+        return ", ".join([f"{what} from {height}x{width} {self.channels}", *done])
 
 
 class Model:
     """A model that is ready to run; all that is wrong with it is a ValueError of one line."""
 
     def __init__(self, path: str, engine: str = "onnxruntime", threads: int = 0) -> None:
-        import onnx
-
+        onnx = need("onnx", "cli", "running a model")
         from detops.onnx.report import custom_operators
 
         self.path = path
         try:
             proto = onnx.load(path, load_external_data=False)
+        except OSError:
+            raise
         except Exception as error:  # protobuf's own exception, which has no public name
             raise ValueError(f"{path}: expected an ONNX model ({error})") from error
         unknown = [use for use in custom_operators(proto) if not use.runs]
@@ -36,15 +64,16 @@ class Model:
             what = "; ".join(f"{use.domain}::{use.operator}: {use.reason}" for use in unknown)
             raise ValueError(f"{path}: {what}")
         constants = {each.name for each in proto.graph.initializer}
-        self.inputs = {each.name: each.type.tensor_type for each in proto.graph.input if each.name not in constants}
+        self.inputs = {each.name: each.type for each in proto.graph.input if each.name not in constants}
         self.outputs = [each.name for each in proto.graph.output]
+        self.metadata = {each.key: each.value for each in proto.metadata_props}
         make = {"onnxruntime": _onnxruntime, "reference": _reference}[engine]
         try:
             self._run = make(path, threads)
-        except ImportError:
+        except (ImportError, MemoryError):
             raise
         except Exception as error:  # an engine's own kinds of exception
-            raise ValueError(f"{path}: {error}") from error
+            raise ValueError(f"{path}: {_arrays.said(error)}") from error
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
         """Run the model; return its results by name."""
@@ -53,46 +82,50 @@ class Model:
             raise ValueError(f"{self.path}: expected inputs {', '.join(self.inputs)}, got none for {missing[0]}")
         try:
             results = self._run(dict(arrays))
-        except MemoryError:
-            raise
+        except MemoryError as error:
+            raise MemoryError(f"{self.path}: {error}") from error
         except Exception as error:  # an engine's own kinds of exception
-            raise ValueError(f"{self.path}: {error}") from error
-        return dict(zip(self.outputs, results, strict=True))
+            raise ValueError(f"{self.path}: {_arrays.said(error)}") from error
+        return _arrays.named_arrays(dict(zip(self.outputs, results, strict=True)))
 
-    def read(self, name: str, file: str) -> np.ndarray:
-        """Read a file as the array that an input takes."""
-        if name not in self.inputs:
-            raise ValueError(f"input: expected one of {', '.join(self.inputs)}, got {name!r}")
-        suffix = Path(file).suffix.lower()
-        if suffix == ".npy":
-            return np.load(file, allow_pickle=False)
-        if suffix == ".npz":
-            with np.load(file, allow_pickle=False) as arrays:
-                if name not in arrays and len(arrays.files) != 1:
-                    raise ValueError(f"{file}: expected an array {name!r}, got {', '.join(arrays.files)}")
-                return arrays[name if name in arrays else arrays.files[0]]
-        return self._image(name, file)
+    def read(self, name: str, file: str, preparation: Preparation = AS_IT_IS) -> Read:
+        """Read a file as what an input takes."""
+        dtype, shape = self._declared(name)
+        if not is_picture(file):
+            return Read(_arrays.fitted(_arrays.read_array(file, name), dtype, f"{file}: input {name}"))
+        try:
+            wanted = _images.layout(shape)
+        except ValueError as error:
+            raise ValueError(f"input {name}: {error}") from error
+        picture = _images.read_picture(file, deep=dtype == np.uint16)
+        try:
+            array, placement = _images.prepared(picture, dtype, wanted, preparation)
+        except ValueError as error:
+            raise ValueError(f"{file}: input {name}: {error}") from error
+        return Read(array, placement, {1: "grey", 3: "RGB", 4: "RGBA"}[picture.shape[2]])
 
-    def _image(self, name: str, file: str) -> np.ndarray:
-        """An image in the layout of an input: its channels, where the input says how many, and its type."""
+    def _declared(self, name: str) -> tuple[np.dtype[Any], list[int | None] | None]:
+        """The type and the shape of an input, None for what is left open."""
         import onnx
 
-        image_module = _pillow()
-        tensor = self.inputs[name]
-        shape = [each.dim_value for each in tensor.shape.dim]
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        last = len(shape) == 4 and shape[3] in (1, 3) and shape[1] not in (1, 3)
-        channels = shape[-1 if last else -3] if len(shape) in (3, 4) else 1
+        if name not in self.inputs:
+            raise ValueError(f"input: expected one of {', '.join(self.inputs)}, got {name!r}")
+        kind = self.inputs[name].WhichOneof("value")
+        if kind != "tensor_type":
+            raise ValueError(f"input {name}: a file holds a tensor, and the model takes a {str(kind).split('_')[0]}")
+        tensor = self.inputs[name].tensor_type
+        shape = None
+        if tensor.HasField("shape"):
+            shape = [each.dim_value if each.HasField("dim_value") else None for each in tensor.shape.dim]
         try:
-            with image_module.open(file) as image:
-                pixels = np.asarray(image.convert("RGB" if channels == 3 else "L"), dtype)
-        except image_module.UnidentifiedImageError as error:
-            raise ValueError(f"{file}: expected an image, .npy or .npz") from error
-        if len(shape) == 2:
-            return pixels
-        pixels = pixels.reshape((*pixels.shape[:2], -1))
-        pixels = pixels if last else np.moveaxis(pixels, -1, 0)
-        return pixels[None] if len(shape) == 4 else pixels
+            return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)), shape
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"input {name}: the model declares no type of elements that is known") from error
+
+
+def is_picture(file: str) -> bool:
+    """Whether a file is read as an image."""
+    return Path(file).suffix.lower() not in _arrays.SUFFIXES
 
 
 def _onnxruntime(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
@@ -118,64 +151,139 @@ def _reference(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
     return lambda arrays: evaluator.run(None, arrays)
 
 
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError('images need pillow; pip install "detops[demo]" brings it') from error
-    return Image
-
-
 @functools.lru_cache(maxsize=4)
 def opened(path: str, engine: str, threads: int, changed: float) -> Model:
     """A model of this process, opened once until its file changes."""
     return Model(path, engine, threads)
 
 
-def run_file(path: str, engine: str, threads: int, scratch: str, files: Mapping[str, str], output: str) -> None:
-    """Run a model on one set of files and write the results; the work of one task, in whatever process."""
-    model = opened(path, engine, threads, os.path.getmtime(path))
-    save(output, model({name: model.read(name, file) for name, file in files.items()}), scratch)
+@dataclass(frozen=True)
+class Task:
+    """The file of each input, and the files to write: results and picture, either of them or both."""
+
+    files: dict[str, str]
+    results: str | None = None
+    picture: str | None = None
+
+    def targets(self) -> list[str]:
+        """Return the files to write."""
+        return [path for path in (self.results, self.picture) if path is not None]
 
 
-def save(output: str, results: Mapping[str, np.ndarray], scratch: str | None = None) -> None:
-    """Write results as .npz in one step: the file is there complete, or not at all."""
-    # As numpy.savez_compressed, which takes no array of the name "file".
-    with written_in_one_step(output, scratch) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, array in results.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+@dataclass(frozen=True)
+class Job:
+    """What all tasks share. `scratch` is the folder for unfinished files of each folder that is written to."""
+
+    model: str
+    engine: str
+    threads: int
+    preparation: Preparation
+    scratch: dict[str, str] = field(default_factory=dict)
+
+    def attempt(self, task: Task) -> str | None:
+        """Do a task, in whatever process, and return what went wrong; nothing of one task ends the others."""
+        try:
+            model = opened(self.model, self.engine, self.threads, os.path.getmtime(self.model))
+            self.run(model, task)
+        except MemoryError as error:
+            return f"out of memory ({error})"
+        except Exception as error:
+            text = _arrays.said(error)
+            known = isinstance(error, (ImportError, OSError, TypeError, ValueError))
+            return text if known else f"{type(error).__name__}: {text}"
+        return None
+
+    def run(self, model: Model, task: Task) -> tuple[dict[str, Read], Arrays]:
+        """Read the files, run the model, write what the task wants."""
+        read = {name: model.read(name, file, self.preparation) for name, file in task.files.items()}
+        results = model({name: each.array for name, each in read.items()})
+        if task.results is not None:
+            _arrays.save(task.results, results, self._scratch(task.results))
+        if task.picture is not None:
+            name = next(name for name, file in task.files.items() if is_picture(file))
+            image = picture_of(task.files[name], read[name].placement, results, model.metadata)
+            _draw.save_picture(image, task.picture, self._scratch(task.picture))
+        return read, results
+
+    def _scratch(self, path: str) -> str | None:
+        return self.scratch.get(os.path.dirname(path))
 
 
-def boxes_of(results: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
-    """Find the boxes among results, and a text for each: from outputs that hold one number for each box."""
-    for name, boxes in sorted(results.items(), key=lambda item: "box" not in item[0]):
+@dataclass(frozen=True)
+class Found:
+    """Boxes (num_boxes, 4) as x1, y1, x2, y2, and a text and a number of the color for each."""
+
+    boxes: np.ndarray
+    texts: list[str]
+    colors: list[int]
+
+
+def found(results: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Found:
+    """Find the boxes among results, and what belongs to each: outputs that hold one number for each box.
+
+    The metadata may say which outputs are boxes, scores and labels (``draw``, a JSON object), and the names of the
+    labels (``labels``, a JSON list; or ``names``, a Python dict, as Ultralytics writes it).
+    """
+    said = _loaded(json.loads, metadata.get("draw"), dict)
+    names = _loaded(json.loads, metadata.get("labels"), list) or _loaded(ast.literal_eval, metadata.get("names"), dict)
+    order = sorted(results, key=lambda name: (name != said.get("boxes"), "box" not in name))
+    for name in order:
+        boxes = results[name]
         flat = boxes[0] if boxes.ndim == 3 and len(boxes) == 1 else boxes
-        if flat.ndim == 2 and flat.shape[1] in (4, 5) and flat.dtype.kind == "f":
-            beside = [
-                values.reshape(-1) for other, values in results.items() if other != name and values.size == len(flat)
-            ]
-            columns = [*beside, flat[:, 4]] if flat.shape[1] == 5 else beside
-            columns.sort(key=lambda values: values.dtype.kind == "f")
-            texts = [" ".join(f"{float(column[i]):.3g}" for column in columns) for i in range(len(flat))]
-            return flat[:, :4], texts
+        if flat.ndim == 2 and flat.shape[1] in (4, 5, 6) and flat.dtype.kind == "f":
+            beside = {
+                key: array.reshape(-1) for key, array in results.items() if key != name and array.size == len(flat)
+            }
+            columns = [*beside.values(), *flat[:, 4:].T]
+            wholes = [column for column in columns if _whole(column)]
+            labels = beside.get(said.get("labels", ""), wholes[0] if wholes else None)
+            scores = beside.get(said.get("scores", ""), next((each for each in columns if each is not labels), None))
+            return Found(flat[:, :4], _texts(labels, scores, names, len(flat)), _colors(labels, len(flat)))
     raise ValueError(f"draw: expected an output of boxes (num_boxes, 4), got {', '.join(results)}")
 
 
-def draw(image: str, results: Mapping[str, np.ndarray], output: str) -> None:
-    """Draw the boxes among results over an image file."""
-    image_module = _pillow()
-    from PIL import ImageDraw
+def _loaded(read: Callable[[str], Any], text: str | None, kind: type) -> Any:
+    """What metadata hold, empty where they hold something else: other tools may use the same key."""
+    try:
+        value = read(text) if text is not None else kind()
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return kind()
+    return value if isinstance(value, kind) else kind()
 
-    boxes, texts = boxes_of(results)
-    with image_module.open(image) as opened_image:
-        picture = opened_image.convert("RGB")
-    zoom = max(1, 900 // max(picture.size))  # so that small images leave room for the texts
-    picture = picture.resize((picture.width * zoom, picture.height * zoom))
-    pen = ImageDraw.Draw(picture)
-    for box, text in zip(boxes, texts, strict=True):
-        x1, y1, x2, y2 = (float(edge) * zoom for edge in box)
-        if np.isfinite(box).all() and x2 >= x1 and y2 >= y1:
-            pen.rectangle((x1, y1, x2, y2), outline="#dc2626", width=2)
-            pen.text((x1 + 2, y1 + 1), text, fill="#1d4ed8")
-    picture.save(output)
+
+def _whole(column: np.ndarray) -> bool:
+    """Whether these are the numbers of labels."""
+    return column.dtype.kind in "iu" or (column.dtype.kind == "f" and len(column) > 0 and bool((column % 1 == 0).all()))
+
+
+def _texts(labels: np.ndarray | None, scores: np.ndarray | None, names: Any, count: int) -> list[str]:
+    texts = [""] * count if labels is None else [_name(names, int(label)) for label in labels]
+    return texts if scores is None else [f"{a} {float(b):.2f}".strip() for a, b in zip(texts, scores, strict=True)]
+
+
+def _name(names: Any, label: int) -> str:
+    known = isinstance(names, dict) or 0 <= label < len(names)
+    return str(names.get(label, label) if isinstance(names, dict) else names[label] if known else label)
+
+
+def _colors(labels: np.ndarray | None, count: int) -> list[int]:
+    return [0] * count if labels is None else [int(label) % len(COLORS) for label in labels]
+
+
+def picture_of(
+    file: str, placement: Placement | None, results: Mapping[str, np.ndarray], metadata: Mapping[str, str]
+) -> Any:
+    """Return an image file with the boxes among results, moved back to where they are in it, as a PIL image."""
+    pixels = _images.with_channels(_images.in_8_bits(_images.read_picture(file)), 3)
+    what = found(results, metadata)
+    boxes = what.boxes.astype(np.float64)
+    if placement is not None:
+        boxes = placement.back(boxes)
+    boxes = np.clip(boxes, 0, np.array(pixels.shape[1::-1] * 2))
+    # What is left of boxes is on the picture; NaN, and boxes of nothing but filling, are not.
+    tags = [
+        _draw.Tag(box.tolist(), text, COLORS[color])
+        for box, text, color in zip(boxes, what.texts, what.colors, strict=True)
+        if box[2] > box[0] and box[3] > box[1]
+    ]
+    return _draw.drawn(pixels, tags)
