@@ -105,8 +105,9 @@ class _Places:
         for left in lefts:
             for top in (*tops, y1, y2 - HEIGHT):
                 yield left, max(min(top, lowest), 0.0)
-        # Nothing is free at the box: the nearest place of a row of labels down or up the picture.
-        for step in range(1, int(self.size[1] / HEIGHT) + 1):
+        # Nothing is free at the box: the rows of labels further and further down and up the picture.
+        lefts += np.arange(0, self.size[0] - width, width).tolist()
+        for step in range(1, self.size[1] // HEIGHT + 1):
             for top in (y2 + step * HEIGHT, y1 - (step + 1) * HEIGHT):
                 if 0 <= top <= lowest:
                     for left in lefts:

@@ -1,10 +1,13 @@
 """``detops run`` and the operators' part of ``detops inspect``."""
 
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from PIL import Image
 
 from detops.cli import main
 from detops.demo import DATA
+from tests.processes import run
 
 DIGITS = str(DATA / "digits.onnx")
 PAGE = f"image={DATA / 'page.png'}"
@@ -73,6 +77,54 @@ def test_arrays_go_in(tmp_path: Path, cummax: str, suffix: str) -> None:
         (lambda path: [path, "--input", "x=*.npy"], "output: expected a folder for the results of many files"),
         (lambda path: [path, "--input", "x=x.npy", "--workers", "2"], "workers: expected a pattern of many files"),
         (lambda path: [path, "--input", "x=x.npy", "--draw", "out.png"], "draw: expected an image among the inputs"),
+        (lambda path: [path, "--input", "x=x.npy", "--input", "x=x.npy"], "one file for each input, got 'x' twice"),
+        (
+            lambda path: [path, "--input", "x=x.npy", "-o", "gone/x.npz"],
+            "output: expected a path in a folder that exists",
+        ),
+        (
+            lambda path: [path, "--input", "x=x.npy", "-o", "."],
+            "output: expected the path of a file, got the folder '.'",
+        ),
+        (lambda path: [path, "--input", "x=*.npy", "-o", "bad.txt"], "output: expected a folder for many files, got"),
+        (lambda path: [DIGITS, "--input", PAGE, "--draw", "out.txt"], "draw: expected the file name of an image"),
+        (
+            lambda path: [DIGITS, "--input", PAGE, "--draw", "gone/x.png"],
+            "draw: expected a path in a folder that exists",
+        ),
+        (
+            lambda path: [DIGITS, "--input", "image=x.npy", "--bgr"],
+            "input: expected an image, which the options prepare",
+        ),
+        (lambda path: [DIGITS, "--input", PAGE, "--resize", "640"], "resize: expected HEIGHTxWIDTH such as 640x640"),
+        (lambda path: [DIGITS, "--input", PAGE, "--resize", "0x4"], "resize: expected HEIGHTxWIDTH such as 640x640"),
+        (lambda path: [DIGITS, "--input", PAGE, "--scale", "1/0"], "scale: expected a number, got '1/0'"),
+        (lambda path: [DIGITS, "--input", PAGE, "--mean", "1,nan"], "mean: expected numbers with commas between them"),
+        (lambda path: [DIGITS, "--input", PAGE, "--std", "1,0,1"], "std: expected numbers other than 0, got '1,0,1'"),
+        (lambda path: [DIGITS, "--input", PAGE, "--fit", "stretch"], "fit: expected --resize as well"),
+        (
+            lambda path: [DIGITS, "--input", PAGE, "--preset", "mmdet"],
+            "mean: expected one number, or one for each of the 1",
+        ),
+        (
+            lambda path: [path, "--input", "x=wide.npy"],
+            "wide.npy: input x: expected float32, got float64, which may hold",
+        ),
+        (lambda path: [path, "--input", "x=huge.npy"], "out of memory (huge.npy: Unable to allocate 1.00 TiB"),
+        (lambda path: [path, "--input", "x=huge.npz"], "out of memory (huge.npz: Unable to allocate 1.00 TiB"),
+        (lambda path: [path, "--input", "x=two.npz"], "two.npz: expected an array 'x', got a, b"),
+        (
+            lambda path: [path, "--input", "x=x.npy", "--engine", "reference", "--workers", "2"],
+            "workers: expected a pattern",
+        ),
+        (
+            lambda path: ["list.onnx", "--input", "x=x.npy"],
+            "input x: a file holds a tensor, and the model takes a sequence",
+        ),
+        (
+            lambda path: ["list.onnx", "--input", PAGE.replace("image", "x")],
+            "input x: a file holds a tensor, and the model",
+        ),
         (lambda path: ["bad.txt", "--input", "x=x.npy"], "bad.txt: expected an ONNX model"),
         (lambda path: ["unknown.onnx", "--input", "x=x.npy"], "mmcv::NoSuch: detops has no such operator"),
         (lambda path: ["missing.onnx", "--input", "x=x.npy"], "attribute dim: expected a value, got none"),
@@ -83,6 +135,12 @@ def test_bad_input_is_one_line(tmp_path: Path, cummax: str, capsys, monkeypatch,
     Path("bad.txt").write_text("no image, no model")
     np.save("x.npy", np.ones((1, 2), np.float32))
     np.save("flat.npy", np.ones(2, np.float32))
+    np.save("wide.npy", np.ones((1, 2)))
+    np.savez("two.npz", a=np.ones(2), b=np.ones(2))
+    Path("huge.npy").write_bytes(HUGE)
+    with zipfile.ZipFile("huge.npz", "w") as archive:
+        archive.writestr("x.npy", HUGE)
+    save(Path("list.onnx"), "(seq(float[N]) x) => (int64 y) { y = SequenceLength (x) }")
     save(Path("unknown.onnx"), "(float[N] x) => (float[N] y) { y = mmcv.NoSuch (x) }")
     save(Path("missing.onnx"), "(float[N] x) => (float[N] y, int64[N] i) { y, i = mmcv.cummax (x) }")
     assert main(["run", *make(cummax)]) == 2
@@ -91,26 +149,107 @@ def test_bad_input_is_one_line(tmp_path: Path, cummax: str, capsys, monkeypatch,
     assert error.count("\n") == 1
 
 
-def many(folder: Path, count: int) -> None:
+def header(shape: tuple[int, ...]) -> bytes:
+    """The beginning of an .npy that says it holds this much."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+HUGE = header((1 << 38,))
+
+
+def array(number: int = 0) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.full((1, 2), number, np.float32))
+    return file.getvalue()
+
+
+def zipped(compression: int = zipfile.ZIP_DEFLATED, data: bytes | None = None) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.writestr("x.npy", array() if data is None else data)
+    return file.getvalue()
+
+
+def spoiled(data: bytes, at: int, byte: int) -> bytes:
+    return data[:at] + bytes([byte]) + data[at + 1 :]
+
+
+# Every kind of exception that readers meet damaged files with.
+BAD = {
+    "text.npy": b"no array",
+    "empty.npy": b"",
+    "torn.npy": array()[:-3],
+    "header.npy": header((2,)).replace(b"'descr': '<f4'", b"'descr': (((((("),
+    "objects.npy": header((1,)).replace(b"<f4", b"|O8") + b"x",
+    "huge.npy": HUGE,
+    "empty.npz": b"",
+    "text.npz": b"no archive",
+    "torn.npz": zipped()[:60],
+    "deflate.npz": spoiled(zipped(), 45, 0xFF),
+    "method.npz": spoiled(zipped(), zipped().index(b"PK\1\2") + 10, 99),
+    "member.npz": zipped(data=b"no array"),
+    "huge.npz": zipped(data=HUGE),
+    "none.npz": b"PK\5\6" + bytes(18),
+    "text.png": b"no image",
+    "empty.jpg": b"",
+}
+
+
+def many(folder: Path, count: int, bad: dict[str, bytes]) -> None:
     folder.mkdir()
     for number in range(count):
-        np.save(folder / f"{number:02}.npy", np.full((1, 2), number, np.float32))
-    (folder / "bad.npy").write_text("no array")
+        (folder / f"{number:02}.npy").write_bytes(array(number))
+    for name, data in bad.items():
+        (folder / f"{name.replace('.', '-')}{Path(name).suffix}").write_bytes(data)
 
 
-def test_many_files_resume(tmp_path: Path, cummax: str, capsys) -> None:
-    many(tmp_path / "in", 4)
-    command = ["run", cummax, "--input", f"x={tmp_path}/in/*.npy", "-o", str(tmp_path / "out")]
+def check_many(folder: Path, printed: Any, bad: dict[str, bytes] = BAD) -> None:
+    """Four files were run; of each bad one a line says so, and nothing else is printed."""
+    assert f"4 done, 0 were there, {len(bad)} failed" in printed.out
+    lines = printed.err.splitlines()
+    assert len(lines) == len(bad), printed.err
+    for name in bad:
+        (line,) = (line for line in lines if f"{name.replace('.', '-')}{Path(name).suffix}" in line)
+        assert line.startswith("detops: ")
+    assert sorted(os.listdir(folder)) == ["00.npz", "01.npz", "02.npz", "03.npz"]
+    assert np.load(folder / "03.npz")["y"].tolist() == [[3, 3]]
+
+
+@pytest.mark.parametrize("files", ["in/*", "in"])
+def test_many_files_resume(tmp_path: Path, cummax: str, capsys, files: str) -> None:
+    many(tmp_path / "in", 4, BAD)
+    command = ["run", cummax, "--input", f"x={tmp_path}/{files}", "-o", str(tmp_path / "out")]
     assert main(command) == 2
-    first = capsys.readouterr()
-    assert "4 done, 0 were there, 1 failed" in first.out
-    assert "bad.npy" in first.err
-    assert sorted(os.listdir(tmp_path / "out")) == ["00.npz", "01.npz", "02.npz", "03.npz"]
-    assert np.load(tmp_path / "out/03.npz")["y"].tolist() == [[3, 3]]
+    check_many(tmp_path / "out", capsys.readouterr())
     (tmp_path / "out/02.npz").unlink()
-    (tmp_path / "in/bad.npy").unlink()
+    for name in os.listdir(tmp_path / "in"):
+        if not name[0].isdigit():
+            (tmp_path / "in" / name).unlink()
     assert main(command) == 0
-    assert "1 done, 3 were there, 0 failed" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "1 done, 3 were there, 0 failed" in printed
+    assert f"The results are in {tmp_path / 'out'}" in printed
+
+
+def test_many_files_on_workers(tmp_path: Path, cummax: str, capfd) -> None:
+    pytest.importorskip("distributed", reason='needs the extra "dask"')
+    many(tmp_path / "in", 4, BAD)
+    command = [
+        sys.executable,
+        "-m",
+        "detops",
+        "run",
+        cummax,
+        "--input",
+        f"x={tmp_path}/in",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run([*command, "--workers", "1"], timeout=60, check=False)
+    assert done.returncode == 2
+    check_many(tmp_path / "out", capfd.readouterr())
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
@@ -160,14 +299,11 @@ def _a_worker_of(pid: int) -> Any:
 
 def test_workers_of_a_cluster_that_runs(tmp_path: Path, cummax: str, capsys) -> None:
     distributed = pytest.importorskip("distributed", reason='needs the extra "dask"')
-    many(tmp_path / "in", 4)
-    command = ["run", cummax, "--input", f"x={tmp_path}/in/*.npy", "-o", str(tmp_path / "out"), "--scheduler"]
+    many(tmp_path / "in", 4, BAD)
+    command = ["run", cummax, "--input", f"x={tmp_path}/in/*", "-o", str(tmp_path / "out"), "--scheduler"]
     with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
         assert main([*command, cluster.scheduler_address]) == 2
-    printed = capsys.readouterr()
-    assert "4 done, 0 were there, 1 failed" in printed.out
-    assert "bad.npy" in printed.err
-    assert np.load(tmp_path / "out/03.npz")["y"].tolist() == [[3, 3]]
+    check_many(tmp_path / "out", capsys.readouterr())
 
 
 def test_inspect_lists_custom_operators(tmp_path: Path, cummax: str, capsys) -> None:
@@ -180,3 +316,195 @@ def test_inspect_lists_custom_operators(tmp_path: Path, cummax: str, capsys) -> 
     assert (use["runs"], use["reason"]) == (False, "detops has no such operator")
     assert main(["inspect", cummax]) == 0
     assert "mmcv::cummax" in capsys.readouterr().out
+
+
+def test_arrays_of_other_byte_order_and_smaller_types(tmp_path: Path, cummax: str) -> None:
+    for dtype in (">f4", "<f2", "|u1", ">i2", "|b1"):
+        np.save(tmp_path / "x.npy", np.array([[1, 0]], dtype))
+        assert main(["run", cummax, "--input", f"x={tmp_path}/x.npy", "-o", f"{tmp_path}/y.npz"]) == 0
+        got = np.load(tmp_path / "y.npz")["y"]
+        assert (got.dtype, got.tolist()) == (np.float32, [[1, 1]])
+
+
+def test_sequences_and_text_are_saved(tmp_path: Path, capsys) -> None:
+    model = save(
+        tmp_path / "model.onnx",
+        """(float[4] x, string[N] s) => (seq(float[M]) parts, string[N] same) {
+            parts = SplitToSequence <axis = 0, keepdims = 1> (x)
+            same = Identity (s)
+        }""",
+    )
+    np.savez(tmp_path / "in.npz", x=np.arange(4, dtype=np.float32), s=np.array(["häuser", "b"]))
+    inputs = [item for name in "xs" for item in ("--input", f"{name}={tmp_path}/in.npz")]
+    for engine in ("onnxruntime", "reference"):
+        assert main(["run", model, *inputs, "--engine", engine, "-o", f"{tmp_path}/out.npz"]) == 0
+        got = np.load(tmp_path / "out.npz")
+        assert sorted(got.files) == ["parts.0", "parts.1", "parts.2", "parts.3", "parts.length", "same"]
+        assert got["parts.length"] == 4
+        assert got["parts.3"].tolist() == [3]
+        assert got["same"].tolist() == ["häuser", "b"]
+
+
+def test_results_that_no_file_holds_are_one_line(tmp_path: Path, capsys) -> None:
+    from detops.onnx import _arrays
+
+    for value in ({"a": 1}, None, [{"a": 1.0}], np.array([{}], object), [[np.ones(2)]]):
+        with pytest.raises(ValueError, match=r"^output y: expected"):
+            _arrays.named_arrays({"y": value})
+    with pytest.raises(ValueError, match=r"^output y: expected names that differ, got 'y\.0' twice"):
+        _arrays.named_arrays({"y.0": np.ones(1), "y": [np.ones(1)]})
+
+
+def test_names_with_brackets(tmp_path: Path, cummax: str) -> None:
+    folder = tmp_path / "in[1]"
+    many(folder, 2, {})
+    (folder / "00.npy").rename(folder / "a[0].npy")
+    assert main(["run", cummax, "--input", f"x={folder}/a[0].npy", "-o", f"{tmp_path}/out.npz"]) == 0
+    assert main(["run", cummax, "--input", f"x={folder}/*.npy", "-o", f"{tmp_path}/out"]) == 0
+    assert sorted(os.listdir(tmp_path / "out")) == ["01.npz", "a[0].npz"]
+
+
+def test_nothing_is_computed_for_a_path_that_cannot_be_written(tmp_path: Path, cummax: str, monkeypatch) -> None:
+    from detops.onnx import _run
+
+    monkeypatch.setattr(_run, "Model", None)
+    np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
+    assert main(["run", cummax, "--input", f"x={tmp_path}/x.npy", "-o", f"{tmp_path}/gone/x.npz"]) == 2
+
+
+def test_results_that_are_not_saved_are_said(tmp_path: Path, cummax: str, capsys) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
+    assert main(["run", cummax, "--input", f"x={tmp_path}/x.npy"]) == 0
+    assert "The results are not saved: -o OUT.npz does" in capsys.readouterr().out
+
+
+def test_what_is_done_to_an_image_is_said(tmp_path: Path, capsys) -> None:
+    model = save(tmp_path / "echo.onnx", "(float[N, C, H, W] x) => (float[N, C, H, W] y) { y = Identity (x) }")
+    color = np.array([[[10, 20, 30], [40, 50, 60]]], np.uint8)
+    Image.fromarray(color).save(tmp_path / "x.png")
+    command = ["run", model, "--input", f"x={tmp_path}/x.png", "-o", f"{tmp_path}/y.npz"]
+    assert main([*command, "--resize", "4x4", "--bgr", "--scale", "1/2", "--mean", "1,2,3", "--std", "2"]) == 0
+    said = "float32 (1, 3, 4, 4) from 1x2 RGB, resized to 2x4, at row 1, column 0 of 4x4, levels / 2, minus 1, 2, 3, "
+    assert f"{said}divided by 2, BGR" in capsys.readouterr().out
+    got = np.load(tmp_path / "y.npz")["y"]
+    assert got[0, :, 1, 0].tolist() == [7, 4, 1]  # (level / 2 - mean) / 2
+    assert got[0, :, 0, 0].tolist() == [28, 27.5, 27]  # of 114
+    assert main([*command, "--preset", "yolox", "--resize", "2x2"]) == 0
+    assert np.load(tmp_path / "y.npz")["y"][0, :, :, 0].tolist() == [[30, 114], [20, 114], [10, 114]]
+
+
+def boxes_model(path: Path) -> str:
+    """A model that finds one box, in the left half of an image of 40 by 40."""
+    return save(
+        path,
+        """(float[1, 1, 40, 40] image) => (float[1, 5] dets, int64[1] labels)
+        <float[1, 5] dets = {0.0, 10.0, 20.0, 30.0, 0.75}, int64[1] labels = {1}> { unused = Identity (image) }""",
+    )
+
+
+def test_boxes_are_drawn_where_they_are_in_the_picture(tmp_path: Path, capsys) -> None:
+    model = onnx.load(boxes_model(tmp_path / "model.onnx"))
+    onnx.helper.set_model_props(model, {"names": "{0: 'cat', 1: 'dog'}"})
+    onnx.save(model, tmp_path / "model.onnx")
+    Image.new("L", (800, 400), 255).save(tmp_path / "x.png")
+    command = ["run", str(tmp_path / "model.onnx"), "--input", f"image={tmp_path}/x.png", "--draw", f"{tmp_path}/y.png"]
+    assert main([*command, "--resize", "40x40"]) == 0
+    assert f"The picture is in {tmp_path}/y.png" in capsys.readouterr().out
+    with Image.open(tmp_path / "y.png") as image:
+        drawn = np.asarray(image)
+    assert drawn.shape == (400, 800, 3)
+    rows, columns = np.nonzero((drawn != 255).any(axis=2))
+    # the box, of the whole left half; its label fits nowhere but inside
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (0, 399, 0, 400)
+    assert np.unique(drawn[200, :400].reshape(-1, 3), axis=0).shape == (2, 3)
+
+
+def test_many_pictures_are_drawn(tmp_path: Path, capsys) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for name in ("a.png", "b.jpg"):
+        Image.new("L", (80, 40), 255).save(pages / name)
+    (pages / "notes.txt").write_text("no image")
+    command = ["run", boxes_model(tmp_path / "model.onnx"), "--input", f"image={pages}", "--resize", "40x40"]
+    assert main([*command, "--draw", f"{tmp_path}/drawn"]) == 0
+    printed = capsys.readouterr().out
+    assert sorted(os.listdir(tmp_path / "drawn")) == ["a.png", "b.png"]
+    for line in (f"The pictures are in {tmp_path}/drawn", "The results are not saved", "images: letterbox to 40x40"):
+        assert line in printed
+    assert main([*command, "--draw", f"{tmp_path}/drawn", "-o", f"{tmp_path}/out"]) == 0
+    assert "2 done, 0 were there" in capsys.readouterr().out
+    assert main([*command, "--draw", f"{tmp_path}/drawn", "-o", f"{tmp_path}/out"]) == 0
+    assert "0 done, 2 were there" in capsys.readouterr().out
+
+
+def test_labels_do_not_cover_each_other() -> None:
+    from detops import _draw
+
+    places = _draw._Places((300, 200))
+    for box in [(100, 100, 120, 110)] * 20 + [(-5, -5, 400, 300), (290, 190, 300, 200)]:
+        left, top = places.take(box, 60, below=False)
+        assert 0 <= left <= 240
+        assert 0 <= top <= 180
+    for i, one in enumerate(places.taken):
+        for other in places.taken[:i]:
+            assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def test_out_of_memory_is_one_line(tmp_path: Path, capsys) -> None:
+    model = save(
+        tmp_path / "model.onnx", "(int64[N] x) => (float[M] y) { y = ConstantOfShape <value = float {1.0}> (x) }"
+    )
+    np.save(tmp_path / "x.npy", np.array([1 << 38], np.int64))
+    for engine in ("onnxruntime", "reference"):
+        assert main(["run", model, "--input", f"x={tmp_path}/x.npy", "--engine", engine]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("detops: ")
+        assert error.count("\n") == 1
+
+
+def test_a_node_without_outputs_is_one_line(tmp_path: Path, capsys) -> None:
+    model = onnx.load(save(tmp_path / "m.onnx", "(float[N] x) => (float[N] y) { y = mmcv.cummax (x) }"))
+    del model.graph.node[0].output[:]
+    onnx.save(model, tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    assert main(["run", str(tmp_path / "m.onnx"), "--input", f"x={tmp_path}/x.npy"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no such signals here")
+@pytest.mark.parametrize("workers", [[], ["--workers", "1"]])
+def test_termination_leaves_nothing_unfinished(tmp_path: Path, cummax: str, workers: list[str]) -> None:
+    if workers:
+        pytest.importorskip("distributed", reason='needs the extra "dask"')
+    many(tmp_path / "in", 1, {})
+    for number in range(1, 5000):
+        os.link(tmp_path / "in/00.npy", tmp_path / f"in/{number:04}.npy")
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "detops", "run", cummax, "--input", f"x={tmp_path}/in", "-o", str(out), *workers]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        give_up = time.monotonic() + 60
+        while process.poll() is None and not list(out.glob("*.npz")):
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGTERM, said
+    left = os.listdir(out)
+    assert 0 < len(left) < 5000
+    assert all(name.endswith(".npz") and not name.startswith(".") for name in left)
+
+
+def test_the_command_names_what_is_missing(tmp_path: Path, cummax: str) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
+    for command in (
+        ["inspect", cummax],
+        ["run", cummax, "--input", f"x={tmp_path}/x.npy"],
+        ["fuse", cummax, "-o", "x"],
+    ):
+        done = run("import runpy, sys; runpy.run_module('detops', run_name='__main__')", *command, blocked=("onnx",))
+        assert done.returncode == 2, done.stderr
+        assert "the extra 'cli' of detops brings it: in a clone, pip install \".[cli]\"" in done.stderr
+        assert done.stderr.count("\n") == 1

@@ -285,6 +285,8 @@ def _outcome(future: Any) -> str | None:
 
 
 def _with_progress(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
+    if not sys.stderr.isatty():  # a log has no use for a bar
+        return outcomes
     try:
         from rich.console import Console
         from rich.progress import track

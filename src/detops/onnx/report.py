@@ -72,7 +72,7 @@ def _verdict(node: Any, version: int, has_function: bool) -> tuple[bool, str]:
     try:
         attribute_arguments(operator, attributes)
     except (TypeError, ValueError) as error:
-        return False, f"node {node.name or node.output[0]}: {error}"
+        return False, f"node {node.name or next(iter(node.output), node.op_type)}: {error}"
     return True, "in the library for ONNX Runtime" if operator.native else "in the operators for the evaluator"
 
 
