@@ -79,14 +79,14 @@ def _blind(graph: Any, outer: frozenset[str]) -> bool:
     """
     outer |= names_in(graph)
     found = False
-    for node in graph.node:
+    for node, inner in [(node, held) for node in graph.node if (held := list(bodies(node)))]:
         seen = outer - set(node.output)
-        if any(not seen.isdisjoint(names_in(body)) for body in bodies(node)):
+        for body in inner:
+            found |= _blind(body, seen)
+        if any(not seen.isdisjoint(names_in(body)) for body in inner):
             node.domain = UNKNOWN
             del node.attribute[:]
             found = True
-        for body in bodies(node):
-            found |= _blind(body, seen)
     return found
 
 
