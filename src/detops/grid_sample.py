@@ -34,7 +34,7 @@ def grid_sample(
         axis is (x, y) or (x, y, z) in units of half the map: -1 is its left, upper or front end, 1 the other one.
     mode : {"linear", "nearest", "cubic"}, default "linear"
         Interpolation: linear between the 2 neighbours along each axis, the nearest element (halfway goes to the even
-        index), or cubic convolution with a = -0.75 over 4 neighbours (4-D only). torch's names "bilinear" and
+        index), or cubic convolution with a = -0.75 over 4 neighbours along each axis. torch's names "bilinear" and
         "bicubic" mean linear and cubic.
     padding_mode : {"zeros", "border", "reflection"}, default "zeros"
         What lies outside the map: 0, the nearest element of the border, or the map mirrored at its ends as often as
@@ -57,8 +57,8 @@ def grid_sample(
     TypeError
         If an argument has a wrong dtype or type.
     ValueError
-        If shapes do not fit, an option is unknown, `mode` is cubic for a 5-D `x`, or `x` has a spatial axis of
-        length 0 while `padding_mode` is not "zeros".
+        If shapes do not fit, an option is unknown, or `x` has a spatial axis of length 0 while `padding_mode` is not
+        "zeros".
 
     Notes
     -----
@@ -71,7 +71,8 @@ def grid_sample(
 
     The definition is that of ONNX's GridSample, which agrees with ``torch.nn.functional.grid_sample`` but for one
     thing: for "nearest" under "reflection" ONNX rounds before it reflects, torch after it, so that they differ
-    for points outside the map that are exactly halfway between elements. This function does as ONNX does.
+    for points outside the map that are exactly halfway between elements. This function does as ONNX does. A cubic
+    sample of a volume, which ONNX defines, torch and ONNX Runtime do not have.
     There is no gradient.
 
     Examples
@@ -89,8 +90,6 @@ def grid_sample(
     border = _BORDERS[_checks.choice("padding_mode", padding_mode, _BORDERS)]
     align_corners = _checks.flag("align_corners", align_corners)
     shape, points = _shapes(tuple(call["x"].shape), tuple(call["grid"].shape))
-    if taps == 4 and len(shape) == 5:
-        raise ValueError(f"mode: expected 'linear' or 'nearest' for a 5-D x, got {mode!r}")
     if border and 0 in shape[2:]:
         raise ValueError(f"x: expected spatial axes of at least 1 for padding_mode {padding_mode!r}, got {shape}")
     results = call.results(out, ((*shape[:2], *points), call["x"].dtype.newbyteorder("="), dtype))

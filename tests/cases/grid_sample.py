@@ -53,10 +53,9 @@ for _mode, _border, _align in itertools.product(_MODES, _BORDERS, (False, True))
     )
     if _mode != "nearest":
         _case(f"{_name}, odd sizes", _ODD, _GRID_ODD, **_options)
-    if _mode != "cubic":
-        _case(f"{_name} 5-D", _X5, _GRID5, **_options)
-        _case(f"{_name} 5-D, sizes of 1", _map(1, 1, 1, 2, 1), _grid(1, 2, 1, 3, 3), **_options)
-        _case(f"{_name} 5-D, bad points", np.ones((1, 1, 2, 4, 2)), _GRID_BAD3, **_options)
+    _case(f"{_name} 5-D", _X5, _GRID5, **_options)
+    _case(f"{_name} 5-D, sizes of 1", _map(1, 1, 1, 2, 1), _grid(1, 2, 1, 3, 3), **_options)
+    _case(f"{_name} 5-D, bad points", np.ones((1, 1, 2, 4, 2)), _GRID_BAD3, **_options)
 _case("defaults", _X4, _GRID4)
 _case("torch's bilinear", _X4, _GRID4, mode="bilinear")
 _case("torch's bicubic", _X4, _GRID4, mode="bicubic")

@@ -17,7 +17,7 @@ def grid_sample(x, grid, mode=0, padding_mode=0, align_corners=False):
         raise ValueError("grid: does not fit x")
     if x.ndim < 4 or x.ndim > 5:
         raise ValueError("x: expected 4 or 5 axes")
-    if mode < 0 or mode > 2 - (x.ndim - 4) or padding_mode < 0 or padding_mode > 2:
+    if mode < 0 or mode > 2 or padding_mode < 0 or padding_mode > 2:
         raise ValueError("mode or padding_mode: out of range")
     sizes = x.shape[2:]
     volume = 1

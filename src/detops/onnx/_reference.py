@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
 
 import detops
+from detops.onnx._functions import called, local_functions
 from detops.onnx._table import OPERATORS, Operator, attribute_arguments, find
 
 
@@ -34,6 +39,12 @@ def reference_ops() -> list[type[OpRun]]:
 
     Notes
     -----
+    ONNX's own implementation stays in charge of what the operators of the default domain don't take: other element
+    types (bfloat16, text beside "none", integers), maps of other ranks, an epsilon of 0.
+
+    The evaluator does not hand these operators on to the local functions of a model; for that,
+    ``onnx.inliner.inline_local_functions`` puts the functions where they are called.
+
     A node that cannot be run (an attribute that is missing or has a wrong value, a wrong shape) ends in a ValueError
     that names the operator and the attribute or argument.
 
@@ -55,13 +66,90 @@ def reference_ops() -> list[type[OpRun]]:
 
 def _op_run(domain: str, name: str) -> type[OpRun]:
     def _run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        operator = find(domain, name, self.run_params["opsets"].get(domain, 1))
+        version = self.run_params["opsets"].get(domain, 1)
+        operator = find(domain, name, version)
+        if domain == "" and (operator is None or not _applies(operator, inputs, attributes)):
+            own = _own(self, name, version)
+            if own is not None:
+                linked = {"linked_attributes": _linked(own, attributes)} if own.has_linked_attribute else {}
+                results: tuple[Any, ...] = own.run(*inputs, **linked)
+                return results
         if operator is None:
             raise ValueError(f"{domain or 'ai.onnx'}::{name}: this opset version has no such operator")
         return run(operator, inputs, attributes)
 
     # The evaluator finds a class by the name of the operator. Without a schema it passes what the node holds.
     return type(name, (OpRun,), {"op_domain": domain, "op_schema": None, "_run": _run, "__doc__": f"{domain}::{name}"})
+
+
+def _own(node: OpRun, name: str, version: int) -> OpRun | None:
+    """ONNX's own implementation of a node; None where it has none."""
+    try:
+        own: OpRun = load_op("", name, version)(node.onnx_node, node.run_params)
+    except (NotImplementedError, RuntimeError, ValueError):  # what it raises differs between the versions of onnx
+        return None
+    return own
+
+
+def _linked(own: OpRun, attributes: dict[str, Any]) -> dict[str, Any]:
+    """What the attributes of the surrounding function hold, as far as a node refers to them."""
+    return {each.ref_attr_name: attributes[each.name] for each in own.onnx_node.attribute if each.ref_attr_name}
+
+
+def _applies(operator: Operator, inputs: Sequence[Any], attributes: dict[str, Any]) -> bool:
+    """Whether the public function takes a node of the default domain. Of what is wrong with it that one speaks."""
+    for declared, value in zip(operator.inputs, inputs, strict=False):
+        if declared.dtype == "T" and value is not None and _kind(value) not in operator.dtypes:
+            return False
+    ranks = _RANKS.get(operator.family)
+    if ranks is not None and np.ndim(inputs[0]) not in ranks:
+        return False
+    if operator.family == "scatter_nd" and _kind(inputs[0]) == "string":
+        return attributes.get("reduction", "none") == "none"
+    return operator.family != "instance_norm" or attributes.get("epsilon", 1) > 0
+
+
+def _kind(value: Any) -> str:
+    dtype = np.asarray(value).dtype
+    return "string" if dtype.kind in "OUT" else dtype.name
+
+
+class _Evaluator(ReferenceEvaluator):
+    """ONNX's evaluator with the operators of detops, in bodies and in the local functions of a model too.
+
+    ONNX's own hands no operators on to local functions, and knows neither the defaults of their attributes nor calls
+    that leave the last inputs away. This one runs a function as it is called.
+    """
+
+    local: Mapping[tuple[str, str], Any] = MappingProxyType({})
+
+    def __init__(self, proto: Any, opsets: Any = None, functions: Any = None, verbose: int = 0, **_: Any) -> None:
+        super().__init__(proto, opsets=opsets, verbose=verbose, new_ops=reference_ops())
+
+    def _load_impl(self, node: Any, input_types: Any = None) -> Any:
+        function = self.local.get((node.domain, node.op_type))
+        if function is None or (node.domain, node.op_type) in self.new_ops_:
+            return super()._load_impl(node, input_types)
+        return _call_of(type(self)(called(function, node)))
+
+
+def _call_of(function: ReferenceEvaluator) -> type[OpRun]:
+    def _run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        names = function.input_names
+        given = (*inputs, *[None] * (len(names) - len(inputs)))
+        return tuple(function.run(None, dict(zip(names, given, strict=True)), attributes={}))
+
+    return type("Call", (OpRun,), {"op_schema": None, "_run": _run})
+
+
+def evaluator(model: str | onnx.ModelProto) -> ReferenceEvaluator:
+    """Return an evaluator of a model, or of that in a file, with whatever its local functions hold."""
+    proto = onnx.load(model) if isinstance(model, str) else model
+    functions = local_functions(proto)
+    without = onnx.ModelProto()
+    without.CopyFrom(proto)
+    del without.functions[:]
+    return type("Evaluator", (_Evaluator,), {"local": functions})(without)
 
 
 def run(operator: Operator, inputs: Sequence[Any], attributes: dict[str, Any]) -> tuple[Any, ...]:
@@ -129,6 +217,9 @@ def _nms(function: str) -> Callable[..., Any]:
 
     return call
 
+
+# The axes that the maps of a family have; ONNX leaves their number open.
+_RANKS = {"grid_sample": (4, 5)}
 
 # Families whose arguments differ from those of the public function of the same name.
 _FAMILIES: dict[str, Callable[..., Any]] = {

@@ -143,12 +143,10 @@ def _onnxruntime(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
 
 
 def _reference(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
-    from onnx.reference import ReferenceEvaluator
+    from detops.onnx._reference import evaluator
 
-    from detops.onnx import reference_ops
-
-    evaluator: Any = ReferenceEvaluator(path, new_ops=reference_ops())
-    return lambda arrays: evaluator.run(None, arrays)
+    opened: Any = evaluator(path)
+    return lambda arrays: opened.run(None, arrays)
 
 
 @functools.lru_cache(maxsize=4)

@@ -178,7 +178,7 @@ def deform_conv2d(draw: st.DrawFn, dtype: str) -> Call:
 def grid_sample(draw: st.DrawFn, dtype: str) -> Call:
     """Points in, on the border of and far outside a map of two or three dimensions."""
     mode = draw(st.sampled_from(["linear", "nearest", "cubic"]))
-    dims = 2 if mode == "cubic" else draw(st.integers(2, 3))
+    dims = draw(st.integers(2, 3))
     batches = draw(st.integers(0, 2))
     x = draw(array(dtype, (batches, draw(SIDES), *(draw(SIDES) for _ in range(dims))), -8, 8))
     points = tuple(draw(st.integers(0, 3)) for _ in range(dims))

@@ -20,9 +20,6 @@ cdef int plan_grid_sample(Call* call) noexcept nogil:
             call, GRID_GRID, "(N, out_H, out_W, 2) as x" if x.rank == 4 else "(N, out_D, out_H, out_W, 3) as x")
     if not 0 <= call.values[GRID_ALIGN_CORNERS].whole[0] <= 1:
         return wrong_value(call, GRID_ALIGN_CORNERS, "0 or 1")
-    if x.rank == 5 and call.values[GRID_MODE].whole[0] == 4:
-        snprintf(call.message, MESSAGE, "%s: expected linear or nearest for 5 axes", attribute_name(call, GRID_MODE))
-        return REFUSED
     if call.values[GRID_PADDING_MODE].whole[0] and extent(x, 2, x.rank) == 0:
         return wrong_shape(call, GRID_X, "with spatial axes of at least 1 for this padding_mode")
     call.outputs[0].rank = x.rank
