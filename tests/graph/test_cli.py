@@ -2,13 +2,15 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
-from detops.graph import cli, report
+from detops.graph import _external, cli, report
 
 from .models import DATA, decode_model, operators
 
@@ -94,25 +96,100 @@ def test_bad_input_raises_what_the_command_line_catches(words: tuple[str, ...]) 
 
 
 def test_fuse_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(ValueError, match=r"output: expected a path in a folder that exists, got '.*nowhere"):
         run("fuse", DATA / "pos_half.onnx", "-o", tmp_path / "nowhere" / "out.onnx")
 
 
-def test_weights_in_another_file_come_along(tmp_path: Path) -> None:
-    import numpy as np
-
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
-    target.mkdir()
-    weight = {"weight": np.ones((6, 4), np.float32)}
+def model_with_a_weight(folder: Path) -> Path:
+    """A decode, after which a weight is added that is in a file of its own."""
+    folder.mkdir()
+    weight = {"weight": np.arange(24, dtype=np.float32).reshape(6, 4)}
     model = decode_model({"rows": "added = Add(d, weight)\nrows = Reshape(added, form)"}, weight)
-    onnx.save(model, source / "model.onnx", save_as_external_data=True, location="w.bin", size_threshold=64)
-    assert run("fuse", source / "model.onnx", "-o", source / "fused.onnx") == 0
-    assert run("fuse", source / "model.onnx", "-o", target / "fused.onnx") == 0
-    assert [path.name for path in target.iterdir()] == ["fused.onnx"]
-    for path in (source / "fused.onnx", target / "fused.onnx"):
+    onnx.save(model, folder / "model.onnx", save_as_external_data=True, location="w.bin", size_threshold=64)
+    return folder / "model.onnx"
+
+
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_weights_in_another_file_come_along(tmp_path: Path, monkeypatch, limit: int | None) -> None:
+    source, target = model_with_a_weight(tmp_path / "in"), tmp_path / "out"
+    target.mkdir()
+    if limit is not None:
+        monkeypatch.setattr(_external, "LIMIT", limit)
+    assert run("fuse", source, "-o", source.with_name("fused.onnx")) == 0
+    assert run("fuse", source, "-o", target / "fused.onnx") == 0
+    files = ["fused.onnx"] if limit is None else ["fused.onnx", "fused.onnx.data"]
+    assert sorted(path.name for path in target.iterdir()) == files
+    for path in (source.with_name("fused.onnx"), target / "fused.onnx"):
         fused = onnx.load(path)
-        assert onnx.numpy_helper.to_array(fused.graph.initializer[0]).tolist() == weight["weight"].tolist()
-    (source / "w.bin").unlink()
-    with pytest.raises(ValueError, match="external data cannot be read"):
-        run("fuse", source / "model.onnx", "-o", target / "again.onnx")
+        assert onnx.numpy_helper.to_array(fused.graph.initializer[0]).ravel().tolist() == list(range(24))
+
+
+def test_weights_of_more_than_two_gigabytes(tmp_path: Path) -> None:
+    """They are in a file with a hole: few bytes are written, and none are held in memory."""
+    source, target = model_with_a_weight(tmp_path / "in"), tmp_path / "out"
+    target.mkdir()
+    model, length = onnx.load(source, load_external_data=False), (1 << 31) + 4096
+    with open(source.with_name("large.bin"), "wb") as file:
+        file.truncate(4096 + length - 4)
+        file.seek(0, 2)
+        file.write(b"last")
+    large = model.graph.initializer.add(name="large", data_type=onnx.TensorProto.UINT8, dims=[length])
+    large.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "large.bin"), ("offset", 4096), ("length", length)):
+        large.external_data.add(key=key, value=str(value))
+    model.graph.node.add(op_type="Identity", input=["large"], output=["same"], name="large")
+    model.graph.output.add(name="same").type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    source.write_bytes(model.SerializeToString())
+    assert run("fuse", source, "-o", target / "fused.onnx") == 0
+    fused = onnx.load(target / "fused.onnx", load_external_data=False)
+    for tensor in fused.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            places = {entry.key: entry.value for entry in tensor.external_data}
+            assert places["location"] == "fused.onnx.data"
+            with open(target / "fused.onnx.data", "rb") as file:
+                file.seek(int(places["offset"]) + int(places["length"]) - 4)
+                last = file.read(4)
+            assert last == (b"last" if tensor.name == "large" else np.float32(23).tobytes())
+    assert os.stat(target / "fused.onnx.data").st_size > length
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ("gone.bin", r"'weight' are expected in the file '.*gone\.bin', which is not there"),
+        ("short.bin", r"'weight' go to byte 96 of '.*short\.bin', which has 5"),
+        ("../in/w.bin", r"'weight' are expected in a file below its folder, got '\.\./in/w\.bin'"),
+        ("", r"'weight' are expected in a file below its folder, got '\.'"),
+    ],
+)
+@pytest.mark.parametrize("folder", ["in", "out"])
+def test_weights_that_are_missing(tmp_path: Path, folder: str, location: str, message: str) -> None:
+    source = model_with_a_weight(tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    source.with_name("short.bin").write_bytes(b"short")
+    model = onnx.load(source, load_external_data=False)
+    (weight,) = (each for each in model.graph.initializer if each.name == "weight")
+    for entry in weight.external_data:
+        if entry.key == "location":
+            entry.value = location
+    source.write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match=f"model: the data of {message}"):
+        run("fuse", source, "-o", tmp_path / folder / "fused.onnx")
+    assert not list(tmp_path.rglob("fused*"))
+
+
+def test_a_model_that_cannot_be_written_leaves_no_weights(tmp_path: Path, monkeypatch) -> None:
+    source = model_with_a_weight(tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(_external, "LIMIT", 1000)
+    written = []
+
+    def replace(partial: Path, path: Path) -> None:
+        written.append(path.name)
+        raise OSError("no")
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OSError, match="no"):
+        run("fuse", source, "-o", tmp_path / "out/fused.onnx")
+    assert written == ["fused.onnx"]
+    assert not list((tmp_path / "out").iterdir())

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from detops._extras import need
-from detops._files import written_in_one_step
+from detops._files import check_writable, written_in_one_step
 
 DONE, NO = 0, 1
 
@@ -58,11 +59,15 @@ def run_inspect(arguments: argparse.Namespace) -> int:
 
 def run_fuse(arguments: argparse.Namespace) -> int:
     """Write the fused model and say what changed; return the exit code."""
-    from detops.graph import report
+    from detops.graph import _external, report
     from detops.graph._api import rewrite, search
     from detops.graph._load import load
 
+    output, folder = Path(arguments.output), Path(arguments.model).parent
+    check_writable(output, "output")
     loaded = load(arguments.model)
+    if loaded.dialect == "onnx":
+        _external.check(loaded.proto, folder)
     before = sum(len(graph.nodes) for graph in loaded.graphs)
     results = search(loaded)
     findings = [result.finding for result in results]
@@ -73,26 +78,16 @@ def run_fuse(arguments: argparse.Namespace) -> int:
         return NO
     console = _console()
     proto = rewrite(loaded, results)
-    if loaded.dialect == "onnx":
-        _bring_external_data(proto, Path(arguments.model).parent, Path(arguments.output).parent)
-    with written_in_one_step(arguments.output) as file:
+    moves = loaded.dialect == "onnx" and folder.resolve() != output.parent.resolve()
+    with (
+        _external.brought(proto, folder, output) if moves else nullcontext(),
+        written_in_one_step(output) as file,
+    ):
         file.write(loaded.restore(proto))
     after = sum(len(graph.nodes) for graph in loaded.reread(proto))
     console.print(report.decode_table(findings))
     print(f"{arguments.output}: fused {len(fused)} of {len(findings)}, {before} nodes before, {after} after")
     return DONE
-
-
-def _bring_external_data(proto: Any, source: Path, target: Path) -> None:
-    """Take weights in files of their own along, where the new model lies in another folder."""
-    import onnx
-
-    if source.resolve() == target.resolve():
-        return
-    try:
-        onnx.load_external_data_for_model(proto, str(source))
-    except (onnx.checker.ValidationError, FileNotFoundError) as error:
-        raise ValueError(f"model: its external data cannot be read ({error})") from error
 
 
 def _console() -> Any:
