@@ -318,6 +318,20 @@ def test_inspect_lists_custom_operators(tmp_path: Path, cummax: str, capsys) -> 
     assert "mmcv::cummax" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("width", ["", "80", "50"])
+def test_inspect_cuts_no_names(capsys, monkeypatch, width: str) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if width:
+        monkeypatch.setenv("COLUMNS", width)
+    assert main(["inspect", DIGITS]) == 0
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert "mmcv::MMCVModulatedDeformConv2d" in printed
+    if not width:  # as in a file
+        for text in ("rpn/decode_bbox", "bound of tw, th", "can be fused, or why not", "by what, or why not"):
+            assert text in printed
+
+
 def test_arrays_of_other_byte_order_and_smaller_types(tmp_path: Path, cummax: str) -> None:
     for dtype in (">f4", "<f2", "|u1", ">i2", "|b1"):
         np.save(tmp_path / "x.npy", np.array([[1, 0]], dtype))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -91,4 +92,7 @@ def run_fuse(arguments: argparse.Namespace) -> int:
 
 
 def _console() -> Any:
-    return need("rich.console", "cli", "printing tables (--json prints none)").Console()
+    console = need("rich.console", "cli", "printing tables (--json prints none)").Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = 160  # a file has room for names
+    return console

@@ -87,11 +87,9 @@ def decode_table(findings: Sequence[Finding]) -> RenderableType:
     if not findings:
         return Text("Box decodes: none found.")
     table = Table(title="Box decodes", title_justify="left", show_lines=True)
-    table.add_column("scope, or output", overflow="fold", ratio=4)
-    table.add_column("form", ratio=3)
-    table.add_column("clip", ratio=2)
-    table.add_column("scales, means", ratio=2)
-    table.add_column("fused, or why not", overflow="fold", ratio=5)
+    heads = {"scope, or output": 4, "node that it is": 3, "bound of tw, th": 2, "scales, means": 2}
+    for head, ratio in (heads | {"can be fused, or why not": 5}).items():
+        table.add_column(head, overflow="fold", ratio=ratio)
     for finding in findings:
         verdict = Text("yes", style="green") if finding.fused else Text(finding.reason, style="yellow")
         where = Text(finding.scope or finding.decoded_boxes or "?")

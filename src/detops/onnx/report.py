@@ -106,8 +106,9 @@ def _table(uses: list[Use]) -> Any:
     if not uses:
         return Text("Custom operators: none found.")
     table = Table(title="Custom operators", title_justify="left")
-    for name in ("operator", "nodes", "detops runs it", ""):
-        table.add_column(name)
+    table.add_column("operator", overflow="fold", no_wrap=True)
+    for name in ("nodes", "detops runs it", "by what, or why not"):
+        table.add_column(name, overflow="fold")
     for use in uses:
         answer = Text("yes", style="green") if use.runs else Text("no", style="red")
         table.add_row(f"{use.domain}::{use.operator}", str(use.count), answer, use.reason)
