@@ -5,6 +5,7 @@ import doctest
 import inspect
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpydoc.validate import validate
 import detops
 import detops.testing
 from tests import calls
+from tests.processes import output
 
 ROOT = Path(__file__).parents[1]
 PUBLIC = {
@@ -93,12 +95,43 @@ def test_examples_of_pages(page: Path, capsys: pytest.CaptureFixture[str]) -> No
         run_block(block, page.name, names)
 
 
-def test_tour_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+def test_blocks_of_the_readme(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     threads = detops.get_num_threads()
-    (tour,) = python_blocks(ROOT / "README.md")
+    tour, session = python_blocks(ROOT / "README.md")
     run_block(tour, "README.md", {})
     detops.set_num_threads(threads)
     assert "backend cython" in capsys.readouterr().out
+    run_block(session, "README.md", {})
+
+
+# What the extras test and dask bring beyond cli, which the environment of the README's demo command holds.
+NOT_IN_THE_DEMO = ("numba", "llvmlite", "cuda", "distributed", "dask", "hypothesis", "pytest", "psutil", "sympy")
+
+
+def test_the_demos_environment_runs_the_readme(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.search(r"<!-- commands -->\n```sh\n(.*?)```", readme, re.DOTALL)
+    assert commands is not None
+    for block in python_blocks(ROOT / "README.md"):
+        output(block, blocked=NOT_IN_THE_DEMO)
+    for line in ["detops demo -o demo.png", *commands[1].splitlines()]:
+        _, *arguments = line.split()
+        paths = [
+            str(tmp_path / text) if before in ("-o", "--draw") else text for before, text in pairwise([_, *arguments])
+        ]
+        output("from detops.cli import main; sys.exit(main(sys.argv[1:]))", *paths, blocked=NOT_IN_THE_DEMO)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "found.npz", "found.png", "fused.onnx"]
+
+
+def test_no_page_and_no_message_installs_from_an_index() -> None:
+    """detops is on none: what names it there cannot work."""
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py")]
+    found = [str(path) for path in [*texts, *ROOT.glob("cuda/**/*.py")] if re.search(INDEX, path.read_text("utf-8"))]
+    assert not found
+
+
+INDEX = r"""pip install [^\n`"]*"?detops(\[|[\s"`]|$)"""
 
 
 def test_the_checks_can_fail() -> None:

@@ -302,3 +302,14 @@ def test_images_that_are_too_large_and_too_deep(tmp_path: Path, monkeypatch) -> 
         read_picture(file)
     with pytest.raises(ValueError, match="8 or 16 bits a channel are read"):
         read_picture(written(tmp_path / "x.tif", np.zeros((2, 2), np.float32)))
+
+
+def test_a_picture_larger_than_memory_is_named(tmp_path: Path, monkeypatch) -> None:
+    file = written(tmp_path / "x.png", np.zeros((2, 2), np.uint8))
+
+    def full(*arguments) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(_images, "_levels", full)
+    with pytest.raises(MemoryError, match=r"x\.png: MemoryError"):
+        read_picture(file)

@@ -6,6 +6,7 @@ grey, RGB or RGBA. Everything but `read_picture` works on such arrays alone.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ Picture = NDArray[Any]
 Size = tuple[int, int]  # (height, width)
 
 CHANNELS = (1, 3, 4)
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # what is wrong with a file is raised as well
 FITS = ("letterbox", "stretch")
 
 
@@ -181,8 +184,8 @@ def read_picture(file: str, deep: bool = False) -> Picture:
         if error.filename is not None:
             raise
         raise ValueError(f"{file}: expected a whole image ({error})") from error
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        raise MemoryError(f"{file}: {said(error)}") from error
     except Exception as error:  # decoders meet damaged files with exceptions of any kind
         raise ValueError(f"{file}: expected an image ({said(error)})") from error
 
