@@ -144,6 +144,29 @@ PROBES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], Any]] = 
         {"inputs": "float[A,B,4] d, float[A,B,4] b", "outputs": "float[P,Q,4] out"},
         ((5, 1, 4),) * 2,
     ),
+    "a sum that overflows": (
+        _added(
+            "small = Cast<to=6>(n)\nmore = Add(small, most)\nat = Equal(more, least)\nf = Cast<to=1>(at)",
+        ),
+        FIRST | {"most": np.array(2**31 - 8, np.int32), "least": np.array(-(2**31) + 1, np.int32)},
+        {},
+        ((9, 4),) * 2,
+    ),
+    "a power that overflows": (
+        _added(
+            "small = Cast<to=6>(n)\nn2 = Mul(small, small)\nn4 = Mul(n2, n2)\nn5 = Mul(n4, small)\n"
+            "at = Equal(n5, wrapped)\nf = Cast<to=1>(at)",
+        ),
+        FIRST | {"wrapped": np.array([1000**5], np.int64).astype(np.int32)[0]},
+        {},
+        ((1000, 4),) * 2,
+    ),
+    "a product that overflows": (
+        _added("small = Cast<to=6>(n)\nmore = Mul(small, many)\nat = Equal(more, least)\nf = Cast<to=1>(at)"),
+        FIRST | {"many": np.array(1 << 15, np.int32), "least": np.array(-(2**31), np.int32)},
+        {},
+        ((1 << 16, 4),) * 2,
+    ),
     "an overflow": (
         _added("big = Mul(n, huge)\nmore = Mul(big, huge)\nat = Equal(more, first)\nf = Cast<to=1>(at)"),
         FIRST | {"huge": np.array(1 << 32)},

@@ -35,10 +35,18 @@ def permute(run: Run, value: Value, order: Sequence[int]) -> Value:
     return run.like(value, np.transpose(run.cells(value), order), [axes[place] for place in order])
 
 
-def reshape(run: Run, value: Value, wanted: Sequence[Poly]) -> Value:
-    """Reshape to sizes, of which one may be -1."""
+def reshape(run: Run, value: Value, wanted: Sequence[Poly], *, empty: bool = False) -> Value:
+    """Reshape to sizes, of which one may be -1.
+
+    Where the others have no elements, that one cannot be told. With `empty`, zeros are left out to tell it.
+    """
     axes = run.axes(value)
-    sizes = _resolved(run, _sizes.product_of(map(size_of, axes)), wanted)
+    before = [size_of(axis) for axis in axes]
+    if empty and of_number(-1) in wanted and _poly.ZERO in before and _poly.ZERO in wanted:
+        share = _resolved(run, _sizes.product_of(filter(None, before)), [size for size in wanted if size])
+        rest = iter(share)
+        wanted = [next(rest) if size else size for size in wanted]
+    sizes = _resolved(run, _sizes.product_of(before), wanted)
     factors = [factor for axis in axes for factor in axis]
     after = [_sizes.spread(size, run.sizes) for size in sizes] if 0 in factors else _sizes.regroup(factors, sizes)
     return run.like(value, run.cells(value).reshape([num_cells(axis) for axis in after]), after)

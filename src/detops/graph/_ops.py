@@ -115,10 +115,11 @@ class Run:
             return self.made(cells, axes, value.dtype)
         if not _sizes.atoms_in(axes):
             return cells
-        return Symbolic(self.lift(cells), tuple(axes), value.dtype)
+        return self.made(self.lift(cells), axes, value.dtype)
 
     def made(self, ids: NDArray[np.int64], axes: Sequence[Axis], dtype: np.dtype[Any] | None) -> Value:
         """Return a tensor of expressions; integers that turn out to be numbers become a plain array."""
+        _sizes.check_once(axes, self.label)
         if dtype is None or dtype.kind not in "iu":
             return Symbolic(ids, tuple(axes), dtype)
         unique, inverse = np.unique(ids, return_inverse=True)
@@ -131,13 +132,12 @@ class Run:
     def _integer(self, position: int, dtype: np.dtype[Any]) -> Poly:
         """Return an integer as an expression of sizes, and refuse one that may overflow."""
         size = self.size_at(position)
-        limit = _sizes.MAX_COEFFICIENT if dtype.itemsize < 8 else 1 << 31
         number = _sizes.number_of(size)
         if number is not None:
             if not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
                 raise Refusal(f"{self.label} computes an integer beyond {dtype.name}", depth=2)
-        elif any(abs(value) > limit for _, value in size):
-            raise Refusal(f"{self.label} computes a multiple of a size that may be beyond {dtype.name}", depth=2)
+        elif self.sizes.overflows(size, dtype.itemsize):
+            raise Refusal(f"{self.label} computes something of sizes that may be beyond {dtype.name}", depth=2)
         return size
 
     def size_at(self, position: int) -> Poly:

@@ -84,12 +84,13 @@ def _cast_like(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 @register(ONNX, "Reshape", "move")
 def _reshape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     wanted = run.listed_sizes(_argument(node, values, 1, "shape", 5))
-    if not node.attributes.get("allowzero", 0):
+    as_it_is = bool(node.attributes.get("allowzero", 0))
+    if not as_it_is:
         sizes = [_sizes.size_of(axis) for axis in run.axes(values[0])]
         if any(place >= len(sizes) for place, size in enumerate(wanted) if not size):
             raise CannotRunError(f"{node.label} copies the size of an axis that isn't there")
         wanted = [size or sizes[place] for place, size in enumerate(wanted)]
-    return [_layout.reshape(run, values[0], wanted)]
+    return [_layout.reshape(run, values[0], wanted, empty=as_it_is)]
 
 
 @register(ONNX, "Flatten", "move")
@@ -157,6 +158,8 @@ def _slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
         raise CannotRunError(f"{node.label} has unequal lists of starts, ends, axes and steps")
     value = values[0]
     for place, start, stop, step in zip(along, first, last, stride, strict=True):
+        if step < 0 and (number_of(stop) or 0) >= _sizes.ENDLESS:
+            raise Refusal(f"{node.label} goes backwards up to the end, which runtimes read in two ways")
         value = _layout.cut(run, value, place, start, stop, step, _onnx_slice)
     return [value]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -165,6 +166,7 @@ def _inputs(run: Run, claim: _Claim, case: Case) -> tuple[Symbolic, Symbolic]:
     counts = [side.value or 0 if side.listed else 1 for side in case.sides]
     shared = [1 if side.spread else count for side, count in zip(case.sides, counts, strict=True)]
     left = run.pool.symbols(_with(counts, claim.axis, claim.width))
+    run.sizes.cells = claim.width * math.prod(side.value or 1 for side in case.sides)
     right = run.pool.symbols(_with(shared, claim.axis, 4)[claim.missing :])
     axes = [
         axis_of([side.value or 0]) if side.listed else (run.atom(place, side.value, side.least),)

@@ -18,7 +18,7 @@ from detops.graph._finding import CannotRunError, Refusal
 from detops.graph._poly import Poly
 
 ENDLESS = (1 << 31) - 1  # a Slice up to here, or beyond, means "to the end": no axis is as long
-MAX_COEFFICIENT = 1 << 15  # what is computed of sizes in int32 must stay in range at every size that fits in memory
+MAX_NUMBER = {4: 1 << 16, 8: 1 << 31}  # what may be added to a size, by the bytes of its type
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,13 @@ def axis_of(factors: Iterable[Factor]) -> Axis:
         elif factor != 1:
             found.append(factor)
     return tuple(found)
+
+
+def check_once(axes: Iterable[Axis], label: str) -> None:
+    """Refuse a tensor with an atom twice: its elements are told by one position for each atom."""
+    atoms = atoms_in(axes)
+    if len(set(atoms)) < len(atoms):
+        raise Refusal(f"{label} has an axis as long as another one, which the proof doesn't tell apart", depth=2)
 
 
 def atoms_in(axes: Iterable[Axis]) -> list[Atom]:
@@ -132,6 +139,20 @@ class Sizes:
 
     def __init__(self) -> None:
         self.atoms: dict[int, Atom] = {}
+        self.cells = 4  # elements of box_predictions for each position of its atoms
+
+    def overflows(self, size: Poly, itemsize: int) -> bool:
+        """Tell whether an integer of so many bytes may be too small for an expression.
+
+        Sizes are such that box_predictions has fewer than 2^31 - 2^16 elements. So is every sum of products of
+        different sizes whose coefficients add up to at most the elements that there are for one position of the atoms.
+        """
+        most = self.cells if itemsize < 8 else MAX_NUMBER[8]
+        terms = dict(size)
+        number = terms.pop((), Fraction(0))
+        if abs(number) > MAX_NUMBER[min(max(itemsize, 4), 8)] or sum(map(abs, terms.values())) > most:
+            return True
+        return any(len(set(key)) < len(key) for key in terms)
 
     def sign(self, size: Poly) -> int | None:
         """Return the sign that an expression has at all sizes; None where it may have several."""
