@@ -71,6 +71,8 @@ def _load_bytes(data: bytes, directory: str | None) -> Loaded:
 
     if not data:
         raise ValueError(f"model: expected {WANTED}, got no bytes at all")
+    if data[4:8] == b"ORTM":
+        raise ValueError(f"model: expected {WANTED}, got ONNX Runtime's own format (.ort), which detops run takes")
     proto = parse(onnx.ModelProto)
     if proto is not None and proto.HasField("graph"):
         return Loaded(proto, _onnx_io.read_graphs(proto, directory), lambda proto: proto.SerializeToString())

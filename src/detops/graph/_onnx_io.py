@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph._onnx_shapes import bodies, has_defaults, inferred, is_standard, names_in
+from detops.graph._onnx_shapes import has_defaults, inferred, is_standard, names_in
 from detops.graph._view import MAX_CONSTANT, Graph, Node, TensorInfo
+from detops.onnx._functions import bodies
 
 
 def read_graphs(model: Any, directory: str | None) -> list[Graph]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from detops.onnx._functions import bodies
 from detops.onnx._table import Operator, find
 
 SMALL_TENSOR = 4096  # bytes; larger initializers are left out
@@ -55,14 +56,6 @@ def is_standard(node: Any) -> bool:
 def has_defaults(model: Any) -> bool:
     """Tell whether an initializer that is also an input is only a default, which can be replaced at run time."""
     return bool(model.ir_version >= 4)
-
-
-def bodies(node: Any) -> Iterator[Any]:
-    """Yield the graphs that a node holds, such as the branches of an If."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def names_in(graph: Any) -> set[str]:

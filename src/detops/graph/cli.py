@@ -44,9 +44,10 @@ def add_parsers(subparsers: Any) -> None:
 def run_inspect(arguments: argparse.Namespace) -> int:
     """Print the report on a model; return the exit code."""
     from detops.graph import report
-    from detops.onnx.report import operators_section
+    from detops.onnx.report import operators_section, runtime_section
 
     report.add_section(operators_section)
+    report.add_section(runtime_section)
     found = report.sections(arguments.model)
     if arguments.json:
         document = {"model": arguments.model} | {section.key: section.data for section in found}

@@ -20,6 +20,7 @@ from detops.onnx._arrays import Arrays
 from detops.onnx._images import Placement, Preparation
 
 ENGINES = ("onnxruntime", "reference")
+OPTIMIZED = b"ORTM"  # what a file in ONNX Runtime's own format says it is
 AS_IT_IS = Preparation()
 COLORS = (
     *("#dc2626", "#2563eb", "#15803d", "#b45309", "#7c3aed"),
@@ -53,16 +54,15 @@ class Model:
         from detops.onnx.report import custom_operators
 
         self.path = path
+        if is_optimized(path):
+            self._open_optimized(engine, threads)
+            return
         try:
             proto = onnx.load(path, load_external_data=False)
         except OSError:
             raise
         except Exception as error:  # protobuf's own exception, which has no public name
             raise ValueError(f"{path}: expected an ONNX model ({error})") from error
-        unknown = [use for use in custom_operators(proto) if not use.runs]
-        if unknown:
-            what = "; ".join(f"{use.domain}::{use.operator}: {use.reason}" for use in unknown)
-            raise ValueError(f"{path}: {what}")
         constants = {each.name for each in proto.graph.initializer}
         self.inputs = {each.name: each.type for each in proto.graph.input if each.name not in constants}
         self.outputs = [each.name for each in proto.graph.output]
@@ -73,7 +73,30 @@ class Model:
         except (ImportError, MemoryError):
             raise
         except Exception as error:  # an engine's own kinds of exception
-            raise ValueError(f"{path}: {_arrays.said(error)}") from error
+            reasons = [f"{use.title}: {use.reason}" for use in custom_operators(proto) if not use.runs]
+            raise ValueError(f"{path}: {'; '.join(reasons) or _arrays.said(error)}") from error
+
+    def _open_optimized(self, engine: str, threads: int) -> None:
+        """Open a model in ONNX Runtime's own format, which says what it takes only once it is open."""
+        import onnx
+
+        if engine == "reference":
+            raise ValueError(f"{self.path}: ONNX's evaluator takes ONNX models, not ONNX Runtime's own format")
+        try:
+            opened = _session(self.path, threads)
+        except (ImportError, MemoryError):
+            raise
+        except Exception as error:  # ONNX Runtime's own kinds of exception
+            raise ValueError(f"{self.path}: {_arrays.said(error)}") from error
+        self._run = _runner(opened)
+        self.inputs = {}
+        for each in opened.get_inputs():
+            self.inputs[each.name] = onnx.TypeProto()
+            if each.type.startswith("tensor("):
+                element = onnx.TensorProto.DataType.Value(each.type[len("tensor(") : -1].upper())
+                self.inputs[each.name].CopyFrom(onnx.helper.make_tensor_type_proto(element, each.shape))
+        self.outputs = [each.name for each in opened.get_outputs()]
+        self.metadata = dict(opened.get_modelmeta().custom_metadata_map)
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
         """Run the model; return its results by name."""
@@ -128,7 +151,17 @@ def is_picture(file: str) -> bool:
     return Path(file).suffix.lower() not in _arrays.SUFFIXES
 
 
+def is_optimized(path: str) -> bool:
+    """Whether a file is in ONNX Runtime's own format (.ort)."""
+    with open(path, "rb") as file:
+        return file.read(8)[4:] == OPTIMIZED
+
+
 def _onnxruntime(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
+    return _runner(_session(path, threads))
+
+
+def _session(path: str, threads: int) -> Any:
     import onnxruntime
 
     from detops.onnx import session
@@ -136,7 +169,12 @@ def _onnxruntime(path: str, threads: int) -> Callable[[Arrays], list[Any]]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4  # what goes wrong is raised as well
-    opened = session(path, sess_options=options)
+    return session(path, sess_options=options)
+
+
+def _runner(opened: Any) -> Callable[[Arrays], list[Any]]:
+    import onnxruntime
+
     run_options = onnxruntime.RunOptions()
     run_options.log_severity_level = 4
     return lambda arrays: opened.run(None, arrays, run_options)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+
 REQUIRED = object()  # the default of an attribute that a node must have
 
 FLOATS = ("float16", "float32", "float64")
@@ -376,9 +378,12 @@ def attribute_arguments(operator: Operator, attributes: dict[str, Any]) -> dict[
 
 
 def attribute_argument(declared: Attribute, attributes: dict[str, Any]) -> Any:
-    value = next((attributes[name] for name in declared.names if name in attributes), declared.default)
+    name = next((name for name in declared.names if name in attributes), None)
+    value = declared.default if name is None else attributes[name]
     if value is REQUIRED:
         raise ValueError(f"attribute {declared.name}: expected a value, got none")
+    if name is not None and not _is_of_kind(value, declared.kind):
+        raise ValueError(f"attribute {name}: expected {_WANTED[declared.kind]}, got {value!r}")
     if isinstance(value, bytes):
         value = value.decode()
     if declared.words and (declared.kind != "float" or value in declared.words):
@@ -390,6 +395,27 @@ def attribute_argument(declared: Attribute, attributes: dict[str, Any]) -> Any:
         value = tuple(value)
         return tuple(value[i] for i in declared.order) if len(value) == len(declared.order) else value
     return value
+
+
+_WANTED = {
+    "int": "an integer",
+    "float": "a float",
+    "string": "a text",
+    "ints": "a list of integers",
+    "floats": "a list of floats",
+}
+_KINDS: dict[str, tuple[type, ...]] = {"int": (int, np.integer), "float": (float, np.floating), "string": (str, bytes)}
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    """Whether a value is of an attribute's kind: a node says which it holds, and 1 is no 1.0 there."""
+    if kind in _KINDS:
+        return isinstance(value, _KINDS[kind])
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 0
+        and all(isinstance(each, _KINDS[kind[:-1]]) for each in value)
+    )
 
 
 def supported_ops() -> list[dict[str, Any]]:

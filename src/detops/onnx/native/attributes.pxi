@@ -48,6 +48,8 @@ cdef Status read_raw(const Source* source, const char* name, int kind, void* fou
     status = (<get_list_t> api[place])(source.info, name, NULL, &count)
     if status is not NULL:
         return status
+    if count == 0 and kind != ATTRIBUTE_STRING:  # what an attribute of another kind looks like, too
+        return make_status(api, ORT_INVALID_ARGUMENT, "expected a list of numbers")
     used[0] = count * width
     if count == 0 or used[0] > room:
         return NULL
@@ -108,7 +110,7 @@ cdef Status read_attribute(const Source* source, const Row* row, const Attribute
             snprintf(message, MESSAGE, "%s: attribute %s: %s", row.title, wanted.names[i], status_text(source.api, status))
             release_status(source.api, status)
             return make_status(source.api, ORT_INVALID_ARGUMENT, message)
-        if status is NULL and used <= room and (used > 0 or wanted.kind in (ATTRIBUTE_INTS, ATTRIBUTE_FLOATS)):
+        if status is NULL and 0 < used <= room:
             if store(wanted, value, raw, used):
                 problem = "got a value that the operator does not know"
             break
