@@ -217,6 +217,15 @@ def check_many(folder: Path, printed: Any, bad: dict[str, bytes] = BAD) -> None:
     assert np.load(folder / "03.npz")["y"].tolist() == [[3, 3]]
 
 
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_one_line(tmp_path: Path, cummax: str, capsys, name: str) -> None:
+    (tmp_path / name).write_bytes(BAD[name])
+    assert main(["run", cummax, "--input", f"x={tmp_path / name}"]) == 2
+    error = capsys.readouterr().err
+    assert name in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize("files", ["in/*", "in"])
 def test_many_files_resume(tmp_path: Path, cummax: str, capsys, files: str) -> None:
     many(tmp_path / "in", 4, BAD)
@@ -374,6 +383,7 @@ def test_names_with_brackets(tmp_path: Path, cummax: str) -> None:
     many(folder, 2, {})
     (folder / "00.npy").rename(folder / "a[0].npy")
     assert main(["run", cummax, "--input", f"x={folder}/a[0].npy", "-o", f"{tmp_path}/out.npz"]) == 0
+    assert (tmp_path / "out.npz").is_file()
     assert main(["run", cummax, "--input", f"x={folder}/*.npy", "-o", f"{tmp_path}/out"]) == 0
     assert sorted(os.listdir(tmp_path / "out")) == ["01.npz", "a[0].npz"]
 
@@ -381,9 +391,12 @@ def test_names_with_brackets(tmp_path: Path, cummax: str) -> None:
 def test_nothing_is_computed_for_a_path_that_cannot_be_written(tmp_path: Path, cummax: str, monkeypatch) -> None:
     from detops.onnx import _run
 
-    monkeypatch.setattr(_run, "Model", None)
+    monkeypatch.setattr(_run, "Model", lambda *_: pytest.fail("it was computed"))
     np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
     assert main(["run", cummax, "--input", f"x={tmp_path}/x.npy", "-o", f"{tmp_path}/gone/x.npz"]) == 2
+    page = ["run", cummax, "--input", f"x={DATA / 'page.png'}"]
+    assert main([*page, "--draw", f"{tmp_path}/gone/x.png"]) == 2
+    assert main([*page, "--draw", f"{tmp_path}/x.nothing"]) == 2
 
 
 def test_results_that_are_not_saved_are_said(tmp_path: Path, cummax: str, capsys) -> None:

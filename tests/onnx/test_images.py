@@ -13,7 +13,7 @@ image_module = pytest.importorskip("PIL.Image", reason="reading images needs Pil
 
 ANY = Layout(4, None, None, None)
 AS_IT_IS = Preparation()
-DEEP = np.array([[0, 257, 25700, 65535]], np.uint16)
+DEEP = np.array([[0, 257, 25700, 65535, 255, 512]], np.uint16)
 
 
 def written(path: Path, pixels: np.ndarray, mode: str | None = None, **options) -> str:
@@ -36,18 +36,18 @@ def levels(file: str, dtype: str, wanted: Layout = ANY) -> np.ndarray:
 @pytest.mark.parametrize(
     ("dtype", "wanted"),
     [
-        ("uint8", [0, 1, 100, 255]),
-        ("float32", [0, 1, 100, 255]),
-        ("float16", [0, 1, 100, 255]),
-        ("int32", [0, 1, 100, 255]),
-        ("uint16", [0, 257, 25700, 65535]),
+        ("uint8", [0, 1, 100, 255, 0, 2]),
+        ("float32", [0, 1, 100, 255, 0, 2]),
+        ("float16", [0, 1, 100, 255, 0, 2]),
+        ("int32", [0, 1, 100, 255, 0, 2]),
+        ("uint16", [0, 257, 25700, 65535, 255, 512]),
     ],
 )
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".pgm"])
 def test_levels_of_16_bits(tmp_path: Path, dtype: str, wanted: list[int], suffix: str) -> None:
     got = levels(written(tmp_path / f"x{suffix}", DEEP), dtype)
     assert got.dtype == dtype
-    assert got.shape == (1, 1, 1, 4)
+    assert got.shape == (1, 1, 1, 6)
     assert got.ravel().tolist() == wanted
 
 
