@@ -420,6 +420,17 @@ def test_what_is_done_to_an_image_is_said(tmp_path: Path, capsys) -> None:
     assert np.load(tmp_path / "y.npz")["y"][0, :, :, 0].tolist() == [[30, 114], [20, 114], [10, 114]]
 
 
+def test_dimensions_that_exporters_leave_open(tmp_path: Path, capsys) -> None:
+    Image.fromarray(np.zeros((2, 3, 3), np.uint8)).save(tmp_path / "x.png")
+    model = onnx.load(save(tmp_path / "m.onnx", "(float[1, 3, H, W] x) => (float[N, C, I, J] y) { y = Identity (x) }"))
+    for height, width in ((0, 0), (-1, -1), (2, -1)):
+        for axis, length in ((2, height), (3, width)):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_value = length
+        onnx.save(model, tmp_path / "m.onnx")
+        command = ["run", str(tmp_path / "m.onnx"), "--input", f"x={tmp_path}/x.png", "--engine", "reference"]
+        assert main(command) == 0, capsys.readouterr().err
+
+
 def boxes_model(path: Path) -> str:
     """A model that finds one box, in the left half of an image of 40 by 40."""
     return save(

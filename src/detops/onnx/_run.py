@@ -139,7 +139,8 @@ class Model:
         tensor = self.inputs[name].tensor_type
         shape = None
         if tensor.HasField("shape"):
-            shape = [each.dim_value if each.HasField("dim_value") else None for each in tensor.shape.dim]
+            # Some exporters write an open dimension as 0 or -1.
+            shape = [each.dim_value if each.dim_value > 0 else None for each in tensor.shape.dim]
         try:
             return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)), shape
         except (KeyError, TypeError, ValueError) as error:
