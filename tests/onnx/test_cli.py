@@ -337,7 +337,7 @@ def test_inspect_cuts_no_names(capsys, monkeypatch, width: str) -> None:
     assert "…" not in printed
     assert "mmcv::MMCVModulatedDeformConv2d" in printed
     if not width:  # as in a file
-        for text in ("rpn/decode_bbox", "bound of tw, th", "can be fused, or why not", "by what, or why not"):
+        for text in ("rpn/decode_bbox", "tw, th up to 2.99573", "can be fused, or why not", "by what, or why not"):
             assert text in printed
 
 

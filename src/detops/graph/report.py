@@ -87,26 +87,25 @@ def decode_table(findings: Sequence[Finding]) -> RenderableType:
     if not findings:
         return Text("Box decodes: none found.")
     table = Table(title="Box decodes", title_justify="left", show_lines=True)
-    heads = {"scope, or output": 4, "node that it is": 3, "bound of tw, th": 2, "scales, means": 2}
-    for head, ratio in (heads | {"can be fused, or why not": 5}).items():
-        table.add_column(head, overflow="fold", ratio=ratio)
+    for head in ("scope, or output", "the decode as a node", "can be fused, or why not"):
+        table.add_column(head, overflow="fold")  # no cell is cut: what has no room goes on in the next line
     for finding in findings:
         verdict = Text("yes", style="green") if finding.fused else Text(finding.reason, style="yellow")
         where = Text(finding.scope or finding.decoded_boxes or "?")
-        table.add_row(where, form(finding), _clip(finding), _scales(finding), verdict)
+        table.add_row(where, "\n".join((form(finding), *_clip(finding), *_scales(finding))), verdict)
     return table
 
 
-def _clip(finding: Finding) -> str:
-    if finding.operator is None:
-        return ""
-    upper = "none" if finding.decode_clip is None else f"{finding.decode_clip:.6g}"
-    return upper if finding.lower_clip is None else f"{finding.lower_clip:.6g} to {upper}"
+def _clip(finding: Finding) -> list[str]:
+    if finding.operator is None or (finding.decode_clip is None and finding.lower_clip is None):
+        return []
+    upper = "infinity" if finding.decode_clip is None else f"{finding.decode_clip:.6g}"
+    return [f"tw, th up to {upper}" if finding.lower_clip is None else f"tw, th {finding.lower_clip:.6g} to {upper}"]
 
 
-def _scales(finding: Finding) -> str:
+def _scales(finding: Finding) -> list[str]:
     if finding.operator is None:
-        return ""
-    scales = "/ " + ", ".join(f"{scale:.6g}" for scale in finding.scales) if set(finding.scales) != {1.0} else ""
-    means = "+ " + ", ".join(f"{mean:.6g}" for mean in finding.means) if any(finding.means) else ""
-    return "\n".join(part for part in (scales, means) if part)
+        return []
+    scales = "scales " + ", ".join(f"{scale:.6g}" for scale in finding.scales) if set(finding.scales) != {1.0} else ""
+    means = "means " + ", ".join(f"{mean:.6g}" for mean in finding.means) if any(finding.means) else ""
+    return [part for part in (scales, means) if part]
