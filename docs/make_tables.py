@@ -15,6 +15,9 @@ import detops
 from detops._registry import BACKENDS, KERNELS, OPERATORS
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from docs import exported_nodes  # noqa: E402  (the folder is no package of the installed ones)
+
 SOURCES = {
     "cython": "src/detops/_cython/{}.pyx",
     "numba": "src/detops/_numba/{}.py",
@@ -56,7 +59,10 @@ def has_kernels(operator: str, backend: str) -> bool:
     )
 
 
-TABLES = {"README.md": {"operators": operators}}
+TABLES = {
+    "README.md": {"operators": operators},
+    "docs/onnxruntime.md": {"exported nodes": exported_nodes.table},
+}
 
 
 def with_tables(page: str) -> str:

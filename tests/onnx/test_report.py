@@ -19,14 +19,18 @@ from detops.onnx.report import custom_operators
 from tests.onnx import random_models
 
 
-def opens(path: str) -> bool:
+def opened(model: str | bytes) -> onnxruntime.InferenceSession | None:
+    """A session of a model, None where ONNX Runtime opens none."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:
-        detops.onnx.session(path, sess_options=options)
+        return detops.onnx.session(model, sess_options=options)
     except Exception:
-        return False
-    return True
+        return None
+
+
+def opens(path: str) -> bool:
+    return opened(path) is not None
 
 
 def inspected(path: str, capsys) -> tuple[int, dict]:
