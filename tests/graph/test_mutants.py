@@ -1,20 +1,21 @@
 """Mutation: no random change to a model may ever make fusion change what the model computes.
 
-`DETOPS_MUTANTS` sets how many mutants are tried; `python -m tests.graph.mutants --mutants 5000` (and `tf_mutants`) runs
-many and prints the counts.
+`DETOPS_MUTANTS` sets how many mutants are tried; `python -m tests.graph.mutants --mutants 5000` (and `tf_mutants`, and
+`grammar` for graphs by a grammar) runs many and prints the counts.
 """
 
 import os
 
 import pytest
 
-from . import mutants, tf_mutants
+from . import grammar, mutants, tf_mutants
 
 COUNT = int(os.environ.get("DETOPS_MUTANTS", "600"))
 SEED = 20240607
 PARTS = 6
 FLOOR = 0.2  # of all mutants; about three in ten are harmless, and refusing everything must not pass
 TF_FLOOR = 0.1
+GRAMMAR_FLOOR = 0.5
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -29,6 +30,13 @@ def test_no_mutant_of_a_tensorflow_graph_is_accepted_wrongly(part: int) -> None:
     counts, wrong = tf_mutants.run(SEED + part, COUNT // 10)
     assert not wrong, "\n".join(f"{verdict.what}: {verdict.detail}" for verdict in wrong)
     assert counts["right"] >= TF_FLOOR * sum(counts.values()), counts
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_no_graph_of_the_grammar_is_accepted_wrongly(part: int) -> None:
+    counts, wrong = grammar.run(SEED + part, COUNT // 4)
+    assert not wrong, "\n".join(f"{verdict.what}: {verdict.detail}" for verdict in wrong)
+    assert counts["right"] >= GRAMMAR_FLOOR * sum(counts.values()), counts
 
 
 def test_a_wrong_acceptance_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,8 +41,8 @@ def find_decode_bbox(model: Any) -> list[Finding]:
     Notes
     -----
     What is equal is the arithmetic on real numbers. A NaN or an infinity may come out in other coordinates of its own
-    box where the model orders the arithmetic otherwise. What a model leaves open in both inputs of a decode is taken to
-    agree; where it doesn't, and the model would broadcast one of them, a kernel for the fused node may raise.
+    box where the model orders the arithmetic otherwise. The fused node fails for inputs whose shapes don't fit, also where
+    the subgraph would have given something.
 
     The scope rule for TensorFlow is that of CANN's ScopeDecodeBboxPass.
 
@@ -130,8 +130,9 @@ def search(loaded: Loaded) -> list[Result]:
             if result.proof is not None:
                 try:
                     writer.check_room(loaded.proto, result.proof, accepted)
-                    check(graph, result.proof)
+                    checked = check(graph, result.proof)
                     accepted.append(result.proof)
+                    result = replace(result, finding=replace(result.finding, checked=checked))
                 except Refusal as refusal:
                     finding = replace(result.finding, fused=False, reason=refusal.reason)
                     result = replace(result, finding=finding, proof=None)

@@ -48,6 +48,9 @@ class Finding:
         Why not, where `fused` is False; empty otherwise.
     lower_clip : float or None
         Lower bound of tw and th; None for no bound.
+    checked : str
+        What ran the subgraph and the fused node on numbers: ``"onnxruntime"``, ``"onnx.reference"``, ``"tensorflow"`` or
+        ``"numpy"``; empty where the subgraph is not proved.
     """
 
     scope: str
@@ -64,6 +67,7 @@ class Finding:
     fused: bool = False
     reason: str = ""
     lower_clip: float | None = None
+    checked: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""
