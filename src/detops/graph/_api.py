@@ -41,8 +41,8 @@ def find_decode_bbox(model: Any) -> list[Finding]:
     Notes
     -----
     What is equal is the arithmetic on real numbers. A NaN or an infinity may come out in other coordinates of its own
-    box where the model orders the arithmetic otherwise. The fused node fails for inputs whose shapes don't fit, also where
-    the subgraph would have given something.
+    box where the model orders the arithmetic otherwise. The fused node fails for inputs whose shapes don't fit, also
+    where the subgraph would have given something.
 
     The scope rule for TensorFlow is that of CANN's ScopeDecodeBboxPass.
 

@@ -49,8 +49,8 @@ class Finding:
     lower_clip : float or None
         Lower bound of tw and th; None for no bound.
     checked : str
-        What ran the subgraph and the fused node on numbers: ``"onnxruntime"``, ``"onnx.reference"``, ``"tensorflow"`` or
-        ``"numpy"``; empty where the subgraph is not proved.
+        What ran the subgraph and the fused node on numbers: ``"onnxruntime"``, ``"onnx.reference"``, ``"tensorflow"``
+        or ``"numpy"``; empty where the subgraph is not proved.
     """
 
     scope: str
