@@ -457,6 +457,32 @@ def test_boxes_are_drawn_where_they_are_in_the_picture(tmp_path: Path, capsys) -
     assert np.unique(drawn[200, :400].reshape(-1, 3), axis=0).shape == (2, 3)
 
 
+BOXES = np.array([[0, 0, 4, 5], [1, 1, 2, 2]], np.float32)
+SCORES = np.array([1, 1], np.float32)
+LABELS = np.array([1, 0], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("results", "metadata", "texts"),
+    [
+        ({"1": BOXES, "2": SCORES, "3": LABELS}, {}, ["1 1.00", "0 1.00"]),
+        ({"1": SCORES, "2": LABELS, "boxes": BOXES, "3": BOXES + 1}, {}, ["1 1.00", "0 1.00"]),
+        ({"dets": np.c_[BOXES, SCORES][None], "labels": LABELS[None]}, {}, ["1 1.00", "0 1.00"]),
+        ({"dets": np.c_[BOXES, SCORES / 4]}, {"labels": '["a", "b"]'}, ["0.25", "0.25"]),
+        ({"output0": np.c_[BOXES, SCORES / 2, LABELS][None]}, {"names": "{0: 'a'}"}, ["1 0.50", "a 0.50"]),
+        ({"x": BOXES, "y": LABELS}, {"labels": '["a", "b"]', "draw": "{", "names": "f()"}, ["b", "a"]),
+        ({"boxes": BOXES + 1, "x": BOXES}, {"draw": '{"boxes": "x"}'}, ["", ""]),
+        ({"boxes": BOXES[:0], "scores": SCORES[:0]}, {}, []),
+    ],
+)
+def test_boxes_are_found_among_results(results, metadata, texts: list[str]) -> None:
+    from detops.onnx import _run
+
+    found = _run.found({name: np.asarray(array) for name, array in results.items()}, metadata)
+    assert found.texts == texts
+    np.testing.assert_array_equal(found.boxes, BOXES[: len(texts)])
+
+
 def test_many_pictures_are_drawn(tmp_path: Path, capsys) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()

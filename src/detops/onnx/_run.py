@@ -272,7 +272,7 @@ def found(results: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Fou
                 key: array.reshape(-1) for key, array in results.items() if key != name and array.size == len(flat)
             }
             columns = [*beside.values(), *flat[:, 4:].T]
-            wholes = [column for column in columns if _whole(column)]
+            wholes = sorted(filter(_whole, columns), key=lambda column: column.dtype.kind == "f")
             labels = beside.get(said.get("labels", ""), wholes[0] if wholes else None)
             scores = beside.get(said.get("scores", ""), next((each for each in columns if each is not labels), None))
             return Found(flat[:, :4], _texts(labels, scores, names, len(flat)), _colors(labels, len(flat)))
