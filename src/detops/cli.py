@@ -2,14 +2,11 @@
 
 import argparse
 import importlib
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from collections.abc import Sequence
 
 from detops._extras import PACKAGES, hint
+from detops._termination import unwinding
 from detops._version import __version__
 
 # Exit codes: 0 done, 1 the answer is no, 2 bad usage or bad input.
@@ -39,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = parser().parse_args(argv)
     try:
-        with _termination_unwinds():
+        with unwinding():
             return arguments.run(arguments)
     except KeyboardInterrupt:
         print("detops: interrupted", file=sys.stderr)
@@ -57,29 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _say(what: object) -> int:
     print(f"detops: {' '.join(str(what).split())}", file=sys.stderr)
     return BAD_INPUT
-
-
-@contextmanager
-def _termination_unwinds() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as an exception does, so that what is unfinished is removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, frame: Any) -> NoReturn:
-        signal.signal(number, signal.SIG_IGN)  # the first one is enough, and another must not disturb the removal
-        raise SystemExit(128 + number)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    # One that is ignored (nohup) stays so, and one that the caller handles is the caller's.
-    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    try:
-        for number in numbers:
-            signal.signal(number, leave)
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -561,6 +561,33 @@ def test_termination_leaves_nothing_unfinished(tmp_path: Path, cummax: str, work
     assert all(name.endswith(".npz") and not name.startswith(".") for name in left)
 
 
+SWALLOWED = """
+import signal
+from detops.cli import main
+from detops.onnx._run import Job
+
+class Last:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+run = Job.run
+def run_and_finalize(*arguments):
+    Last()
+    return run(*arguments)
+
+Job.run = run_and_finalize
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_termination_that_python_swallows(tmp_path: Path, cummax: str) -> None:
+    """An exception in a finalizer is only printed; the command ends nevertheless."""
+    many(tmp_path / "in", 3, {})
+    done = run(SWALLOWED, "run", cummax, "--input", f"x={tmp_path}/in", "-o", str(tmp_path / "out"))
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+    assert os.listdir(tmp_path / "out") == ["00.npz"]
+
+
 def test_the_command_names_what_is_missing(tmp_path: Path, cummax: str) -> None:
     np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
     for command in (

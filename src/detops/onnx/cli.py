@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from detops import _termination
 from detops._draw import picture_format
 from detops._extras import need
 from detops._files import check_writable
@@ -211,6 +212,7 @@ def _run_many(arguments: argparse.Namespace, job: Job, files: dict[str, str], ma
         # Closed before the folders are removed: no worker writes any more then.
         outcomes = stack.enter_context(closing(spread(arguments, job, waiting)))
         for task, error in _with_progress(outcomes, len(waiting)):
+            _termination.check()
             if error is not None:
                 failed += 1
                 text = " ".join(error.split())
