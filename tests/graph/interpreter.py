@@ -131,4 +131,9 @@ OPERATORS: dict[str, Any] = {
     "StridedSlice": _strided_slice,
     "Tile": lambda v, a: [np.tile(v[0], v[1])],
     "ReverseV2": lambda v, a: [np.flip(v[0], tuple(v[1]))],
+    "MatMul": lambda v, a: [v[0] @ v[1]],
+    "Conv2D": lambda v, a: [v[0] @ v[1][0, 0]],  # 1 x 1, channels last
+    "Slice": lambda v, a: [
+        v[0][tuple(slice(at, None if size == -1 else at + size) for at, size in zip(v[1], v[2], strict=True))]
+    ],
 }

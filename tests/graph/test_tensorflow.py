@@ -106,6 +106,29 @@ def test_scope_is_fused(name: str, execute: Any) -> None:
         np.testing.assert_allclose(other, wanted[output], rtol=0, atol=8 * eps * scale)
 
 
+DETECTORS = {
+    "tensorpack_rpn": ("decode_bbox_target", "rpn/Reshape:0", "narrow_to/Slice:0", "DecodeBbox"),
+    "tensorpack_frcnn": ("fastrcnn", "fastrcnn/Reshape:0", "fastrcnn/Tile:0", "DecodeBboxV2"),
+    "object_detection_ssd": ("Postprocessor", "encodings:0", "Postprocessor/anchors:0", "DecodeBboxV2"),
+}
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_decode_of_a_detector_is_fused(name: str, execute: Any) -> None:
+    """Graphs that `make_tensorflow` writes: anchors are constants, cut to the map, or tiled over classes or a batch."""
+    before = graph_def(f"tensorflow/{name}")
+    data, (finding,) = fuse_decode_bbox(before.SerializeToString())
+    scope, predictions, anchors, operator = DETECTORS[name]
+    assert (finding.fused, finding.scope, finding.operator) == (True, scope, operator)
+    assert (finding.box_predictions, finding.anchors) == (predictions, anchors)
+    after = parse(data)
+    assert not any(node.op == "Exp" for node in after.node)
+    feeds, wanted = golden(f"tensorflow/{name}")
+    for graph in (before, after):
+        (got,) = execute(graph, feeds, ["boxes"])
+        np.testing.assert_allclose(got, wanted["boxes"], rtol=1e-5, atol=1e-3)
+
+
 def test_coordinates_first_with_scales(execute: Any) -> None:
     before = graph_def("pos_transpose_4chw")
     _constant(before, "rpn/decode_bbox_target/scale", np.array([10, 10, 5, 5], np.float32))

@@ -202,9 +202,10 @@ def _scopes_without_decode(graph: Graph, results: list[Result]) -> Iterator[Resu
     if graph.dialect != "tensorflow":
         return
     covered = {result.finding.scope for result in results}
+    explained = {label for result in results for label in result.finding.nodes}
     for scope in fitting_scopes(graph):
-        if any(other == scope or other.startswith(f"{scope}/") for other in covered):
-            continue
         nodes = nodes_in(graph, scope)
+        if any(other.startswith(f"{scope}/") for other in covered) or any(node.label in explained for node in nodes):
+            continue
         reason = "the scope has the operators of a decode in the right numbers, but its arithmetic isn't one"
         yield Result(Finding(scope, tuple(node.label for node in nodes), reason=reason), None, graph)

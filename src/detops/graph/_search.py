@@ -98,7 +98,7 @@ def _feeds(graph: Graph, tensor: str) -> bool:
             continue
         node = graph.producer.get(name)
         operator = operator_of(graph, node)
-        if node is None or operator is None or seen > 16:
+        if node is None or operator is None or seen > 16 or graph.constant(name) is not None:
             return True
         if operator.kind == "constant":
             pending += [source for source in node.inputs if source]

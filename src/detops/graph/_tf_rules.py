@@ -89,7 +89,6 @@ _rule("Size Rank")(lambda given: ())
 _rule("Range NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3")(lambda given: (None,))
 _rule("Where")(lambda given: (None, len(given.shape(0))))
 _rule("TopKV2")(lambda given: [(*given.shape(0)[:-1], None)] * 2)
-_rule("Tile")(lambda given: (None,) * len(given.shape(0)))
 
 
 @_rule("Add AddV2 Sub Mul RealDiv Div Minimum Maximum ClipByValue")
@@ -174,19 +173,42 @@ def _slice(given: Given) -> Shape:
     )
 
 
+@_rule("Tile")
+def _tile(given: Given) -> Shape:
+    pairs = zip(given.shape(0), given.integers(1), strict=True)
+    return tuple(None if dim is None or count is None else dim * count for dim, count in pairs)
+
+
 @_rule("StridedSlice")
 def _strided_slice(given: Given) -> Shape:
     shape = given.shape(0)
-    begin, end, shrink = (given.attribute(f"{name}_mask").i for name in ("begin", "end", "shrink_axis"))
     if given.attribute("ellipsis_mask").i or given.attribute("new_axis_mask").i:
         raise _UnknownError
     count = len(given.integers(1))
-    result: list[int | None] = []
-    for place in range(count):
-        whole = begin & end & 1 << place and given.integers(3)[place] == 1
-        if not shrink & 1 << place:
-            result.append(shape[place] if whole else None)
-    return (*result, *shape[count:])
+    shrink = given.attribute("shrink_axis_mask").i
+    kept = [place for place in range(count) if not shrink & 1 << place]
+    return (*(_length(given, place, shape[place]) for place in kept), *shape[count:])
+
+
+def _length(given: Given, place: int, dim: int | None) -> int | None:
+    """Return how much of an axis a StridedSlice keeps."""
+    index = _index(given, place)
+    if index == slice(None, None, 1):
+        return dim
+    return None if dim is None or index is None else len(range(dim)[index])
+
+
+def _index(given: Given, place: int) -> slice | None:
+    """Return the slice that a StridedSlice takes along an axis; None where a bound isn't known."""
+    bounds: list[int | None] = []
+    for at, name in ((1, "begin_mask"), (2, "end_mask")):
+        masked = given.attribute(name).i & 1 << place
+        bound = None if masked else given.integers(at)[place]
+        if not masked and bound is None:
+            return None
+        bounds.append(bound)
+    step = given.integers(3)[place]
+    return None if not step else slice(*bounds, step)
 
 
 @_rule("Gather GatherV2")
@@ -229,9 +251,22 @@ def _stacked(given: Given) -> list[int | None]:
 
 
 def _picked(given: Given) -> Sequence[int | None]:
-    if given.attribute("shrink_axis_mask").i != 1:
+    """Return what a StridedSlice takes of a list."""
+    values = given.integers(0)
+    if len(given.integers(1)) != 1 or given.attribute("ellipsis_mask").i or given.attribute("new_axis_mask").i:
         raise _UnknownError
-    return [given.integers(0)[given.integer(1)]]
+    if given.attribute("shrink_axis_mask").i:
+        return [values[given.integer(1)]]
+    index = _index(given, 0)
+    if index is None:
+        raise _UnknownError
+    return values[index]
+
+
+def _joined(given: Given) -> list[int | None]:
+    if any(len(given.shape(place)) != 1 for place in range(len(given.inputs) - 1)):
+        raise _UnknownError
+    return [number for place in range(len(given.inputs) - 1) for number in given.integers(place)]
 
 
 VALUES: dict[str, _Value] = {
@@ -242,4 +277,5 @@ VALUES: dict[str, _Value] = {
     "Shape": lambda given: given.shape(0),
     "Pack": _stacked,
     "StridedSlice": _picked,
+    "ConcatV2": _joined,
 }
