@@ -10,9 +10,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from detops.onnx._functions import bodies
+from detops.onnx._schemas import result_types
 from detops.onnx._table import Operator, find
 
 SMALL_TENSOR = 4096  # bytes; larger initializers are left out
@@ -142,9 +141,11 @@ def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lo
     for node in graph.node:
         first = types.get(node.input[0]) if node.input else None
         operator = lookup(node)
-        for name, (_, kind) in zip(node.output, operator.outputs if operator else (), strict=False):
-            made = None if not name or name in types or operator is None else _result(operator, kind, first)
-            if made is not None:
+        results = result_types(operator, [first], {}) if operator is not None else ()
+        for name, made in zip(node.output, results, strict=False):
+            if name and name not in types and made is not None and made.tensor_type.HasField("shape"):
+                for dim in made.tensor_type.shape.dim:
+                    dim.Clear()  # the number of axes is what the proof needs
                 types[name] = made
                 graph.value_info.append(onnx.helper.make_value_info(name, made))
                 news = True
@@ -181,21 +182,3 @@ def _tell_uncut(source: Any, result: Any, axes: Sequence[int]) -> bool:
             after[place].dim_value = before[place].dim_value
             news = True
     return news
-
-
-def _result(operator: Operator, kind: str, first: Any) -> Any:
-    """Return the type of a result; `first` is that of the node's first input. None where too little is known."""
-    import onnx
-
-    known = first is not None and first.HasField("tensor_type")
-    rank = operator.rank
-    if rank is None and known and first.tensor_type.HasField("shape"):
-        rank = len(first.tensor_type.shape.dim)
-    element = onnx.TensorProto.UNDEFINED
-    if kind != "T":
-        element = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    elif known:
-        element = first.tensor_type.elem_type
-    if rank is None or element == onnx.TensorProto.UNDEFINED:
-        return None
-    return onnx.helper.make_tensor_type_proto(element, [None] * rank)

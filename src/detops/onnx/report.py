@@ -241,7 +241,8 @@ def _built_in() -> frozenset[Key]:
     """Return the operators that need no library."""
     import onnx
 
-    known = {(schema.domain, schema.name) for schema in onnx.defs.get_all_schemas_with_history()}
+    schemas = onnx.defs.get_all_schemas_with_history()  # those that others have registered are among them
+    known = {(schema.domain, schema.name) for schema in schemas if schema.domain in BUILT_IN}
     if _runtime_is_here():
         from onnxruntime.capi import onnxruntime_pybind11_state as state
 

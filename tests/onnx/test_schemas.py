@@ -1,0 +1,113 @@
+"""The operators as onnx knows them once they are registered."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import detops.onnx
+from detops.demo import DATA
+from detops.onnx._table import OPERATORS, Operator
+from docs import exported_nodes
+from tests.onnx.models import feeds, model, run_reference
+from tests.onnx.nodes import nodes, typed
+from tests.onnx.test_report import opened
+
+OURS = [operator for operator in OPERATORS if operator.domain]
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    """Schemas for the time of a test: other tests know of none."""
+    detops.onnx.register_schemas()
+    detops.onnx.register_schemas()  # again: nothing changes
+    yield
+    for operator in OURS:
+        onnx.defs.deregister_schema(operator.name, min(operator.versions), operator.domain)
+
+
+def checked(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the types and shapes that follow from its inputs, checked in full."""
+    for output in proto.graph.output:
+        output.ClearField("type")
+    inferred = onnx.shape_inference.infer_shapes(proto, strict_mode=True)
+    onnx.checker.check_model(inferred, full_check=True)
+    return inferred
+
+
+@pytest.mark.parametrize("operator", OURS, ids=lambda each: each.title)
+def test_types_and_shapes_are_those_of_the_results(operator: Operator) -> None:
+    @settings(max_examples=40)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        dtype = data.draw(st.sampled_from(["float16", "float32"]))
+        inputs, attributes = typed(operator, data.draw(nodes(operator)), dtype)
+        proto = model(operator, inputs, attributes, named=data.draw(st.booleans()))
+        inferred = checked(proto).graph.output
+        with np.errstate(all="ignore"):
+            results = run_reference(proto, feeds(operator, inputs))
+        for said, result in zip(inferred, results, strict=True):
+            tensor = said.type.tensor_type
+            assert tensor.elem_type == onnx.helper.np_dtype_to_tensor_dtype(result.dtype)
+            assert len(tensor.shape.dim) == result.ndim
+            for dim, length in zip(tensor.shape.dim, result.shape, strict=True):
+                assert not dim.HasField("dim_value") or dim.dim_value == length
+
+    check()
+
+
+RUN = [row for row in exported_nodes.rows() if row["domain"] and exported_nodes.runs(row)]
+
+
+@pytest.mark.parametrize("row", RUN, ids=exported_nodes.title)
+def test_what_exporters_write_is_valid(row: dict[str, Any]) -> None:
+    inferred = checked(exported_nodes.model(row)).graph.output
+    types = [onnx.helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type).name for each in inferred]
+    assert types == row["outputs"]
+
+
+def found_in(path: Path) -> list[int]:
+    """The labels of the digits on the page of the demo."""
+    image_module = pytest.importorskip("PIL.Image")
+    session = opened(str(path))
+    assert session is not None
+    page = np.asarray(image_module.open(DATA / "page.png").convert("L"), np.float32)[None, None]
+    boxes, scores, labels = session.run(["boxes", "scores", "labels"], {"image": page})
+    assert len(boxes) == len(scores) == len(labels)
+    return sorted(labels.tolist())
+
+
+def test_a_detector_is_quantized(tmp_path: Path) -> None:
+    from onnxruntime.quantization import quantize_dynamic
+
+    quantize_dynamic(DATA / "digits.onnx", tmp_path / "quantized.onnx")
+    operators = {node.op_type for node in onnx.load(tmp_path / "quantized.onnx").graph.node}
+    assert operators & {"MatMulInteger", "ConvInteger", "DynamicQuantizeLinear"}
+    assert found_in(tmp_path / "quantized.onnx") == found_in(DATA / "digits.onnx")
+
+
+def test_a_detector_is_converted_to_half_precision(tmp_path: Path) -> None:
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    half = convert_float_to_float16(onnx.load(DATA / "digits.onnx"), keep_io_types=True)
+    onnx.save(half, tmp_path / "half.onnx")
+    assert onnx.TensorProto.FLOAT16 in {tensor.data_type for tensor in half.graph.initializer}
+    assert found_in(tmp_path / "half.onnx") == found_in(DATA / "digits.onnx")
+
+
+def test_without_schemas_a_quantizer_knows_no_types(tmp_path: Path) -> None:
+    """What the schemas are for."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    for operator in OURS:
+        onnx.defs.deregister_schema(operator.name, min(operator.versions), operator.domain)
+    try:
+        with pytest.raises(RuntimeError, match="Unable to find data type"):
+            quantize_dynamic(DATA / "digits.onnx", tmp_path / "quantized.onnx")
+    finally:
+        detops.onnx.register_schemas()
