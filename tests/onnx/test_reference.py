@@ -63,6 +63,19 @@ def test_absent_inputs_in_the_middle() -> None:
     assert run_reference(model, feeds)[0].tolist() == [[0, 0, 0]]
 
 
+def test_a_result_without_a_name_is_nowhere() -> None:
+    node = helper.make_node("cummax", ["x"], ["", "i"], domain="mmcv", dim=0)
+    clip = helper.make_node("Clip", ["x", "", ""], ["y"])  # bounds that are absent stay so
+    values = [helper.make_tensor_value_info(name, 1, [3]) for name in ("x", "y")]
+    graph = helper.make_graph(
+        [node, clip], "g", values[:1], [values[1], helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [3])]
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mmcv", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    y, i = run_reference(model, {"x": np.array([1, 3, 2], np.float32)})
+    assert (y.tolist(), i.tolist()) == ([1, 3, 2], [0, 1, 1])
+
+
 def test_scatter_nd_takes_text() -> None:
     operator = find("", "ScatterND", 18)
     from detops.onnx._reference import run

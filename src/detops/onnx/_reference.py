@@ -78,8 +78,16 @@ def _op_run(domain: str, name: str) -> type[OpRun]:
             raise ValueError(f"{domain or 'ai.onnx'}::{name}: this opset version has no such operator")
         return run(operator, inputs, attributes)
 
+    def _check_and_fix_outputs(self: OpRun, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        # A result without a name is one that the node does not have: the evaluator would take it for an input that is
+        # absent elsewhere, which has no name either.
+        named = OpRun._check_and_fix_outputs(self, results)
+        return tuple(result if name else None for result, name in zip(named, self.output, strict=False))
+
     # The evaluator finds a class by the name of the operator. Without a schema it passes what the node holds.
-    return type(name, (OpRun,), {"op_domain": domain, "op_schema": None, "_run": _run, "__doc__": f"{domain}::{name}"})
+    members = {"op_domain": domain, "op_schema": None, "__doc__": f"{domain}::{name}"}
+    methods = {"_run": _run, "_check_and_fix_outputs": _check_and_fix_outputs}
+    return type(name, (OpRun,), members | methods)
 
 
 def _own(node: OpRun, name: str, version: int) -> OpRun | None:

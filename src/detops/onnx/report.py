@@ -82,7 +82,7 @@ def custom_operators(model: Any, opens: bool | None = None) -> list[Use]:
         One for each domain and operator, one more for nodes of it that cannot run.
     """
     counts: dict[tuple[str, str, bool, str], int] = {}
-    for place in _places(model):
+    for place in _places(model, judged=not opens):
         verdict = (True, _who(place)) if opens else _verdict(place)
         key = (place.node.domain, place.node.op_type, *verdict)
         counts[key] = counts.get(key, 0) + 1
@@ -138,8 +138,8 @@ def _verdict(place: Place) -> tuple[bool, str]:
 def _wrong_attribute(operator: Operator, node: Any) -> str:
     import onnx
 
-    given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute if not each.ref_attr_name}
     try:
+        given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute if not each.ref_attr_name}
         attribute_arguments(operator, given)
     except (TypeError, ValueError) as error:
         return str(error)
@@ -163,29 +163,30 @@ def _refused(place: Place) -> str:
     return refusal(probe.SerializeToString())
 
 
-def _places(model: Any) -> Iterator[Place]:
-    """Yield all custom nodes: of the graph, of the graphs inside nodes, and of functions as they are called."""
-    functions = local_functions(model)
-    holding = _holding(functions)
-    return _places_in(model, functions, holding, frozenset())
+def _places(model: Any, judged: bool) -> Iterator[Place]:
+    """Yield all custom nodes: of the graph, of the graphs inside nodes, and of functions as they are called.
+
+    Only nodes that are to be judged need the types of their inputs.
+    """
+    return _places_in(model, judged, local_functions(model), frozenset())
 
 
-def _places_in(model: Any, functions: Mapping[Key, Any], holding: set[Key], calls: frozenset[Key]) -> Iterator[Place]:
+def _places_in(model: Any, judged: bool, functions: Mapping[Key, Any], calls: frozenset[Key]) -> Iterator[Place]:
     from detops.graph._onnx_shapes import inferred
 
     versions = {entry.domain: entry.version for entry in model.opset_import}
-    pending: list[tuple[Any, Any, Mapping[str, Any]]] = [(model.graph, inferred(model), {})]
+    pending: list[tuple[Any, Any, Mapping[str, Any]]] = [(model.graph, inferred(model) if judged else model.graph, {})]
     for graph, typed, outer in pending:
         types = {**outer, **dict(_types(graph)), **dict(_types(typed))}
         for node, twin in zip(graph.node, typed.node, strict=True):
             kinds = [types.get(name) for name in node.input]
             key = (node.domain, node.op_type)
+            is_call = key in functions and find(*key, versions.get(node.domain, 1)) is None
             if is_custom(node):
-                is_call = key in functions and find(*key, versions.get(node.domain, 1)) is None
                 yield Place(node, versions, kinds, is_call)
-                if is_call and key in holding and key not in calls:
-                    inner = _as_model(called(functions[key], node), kinds, model)
-                    yield from _places_in(inner, functions, holding, calls | {key})
+            if is_call and key not in calls:
+                inner = _as_model(called(functions[key], node), kinds, model if judged else None)
+                yield from _places_in(inner, judged, functions, calls | {key})
             # What hides names of its surroundings, inference has left out.
             pairs = zip(bodies(node), list(bodies(twin)) or bodies(node), strict=True)
             pending += [(body, other, types) for body, other in pairs]
@@ -201,30 +202,19 @@ def _types(graph: Any) -> Iterator[tuple[str, Any]]:
         yield tensor.name, onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
 
-def _as_model(function: Any, kinds: Sequence[Any], model: Any) -> Any:
-    """Return a model that computes what a call of a function does."""
+def _as_model(function: Any, kinds: Sequence[Any], surroundings: Any) -> Any:
+    """Return a model that computes what a call of a function does; `surroundings` is the model around it, if given."""
     import onnx
 
     graph = onnx.GraphProto(name=function.name, node=function.node)
     for name, kind in zip(function.input, kinds, strict=False):
         graph.input.append(onnx.ValueInfoProto(name=name, type=kind))
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
-    return onnx.ModelProto(
-        ir_version=model.ir_version, graph=graph, opset_import=function.opset_import, functions=model.functions
-    )
-
-
-def _holding(functions: Mapping[Key, Any]) -> set[Key]:
-    """Return the functions that hold custom nodes; a call of another function is one."""
-    return {key for key, function in functions.items() if any(map(is_custom, _nodes(function.node)))}
-
-
-def _nodes(nodes: Sequence[Any]) -> Iterator[Any]:
-    pending = list(nodes)
-    for node in pending:
-        yield node
-        for body in bodies(node):
-            pending += body.node
+    model = onnx.ModelProto(graph=graph, opset_import=function.opset_import)
+    if surroundings is not None:
+        model.ir_version = surroundings.ir_version
+        model.functions.extend(surroundings.functions)
+    return model
 
 
 def is_custom(node: Any) -> bool:
@@ -232,8 +222,7 @@ def is_custom(node: Any) -> bool:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if (domain, node.op_type) in _built_in():
         return False
-    known = domain in BUILT_IN or (domain.startswith(MICROSOFT) and _runtime_is_here())
-    return known or not domain.startswith(MICROSOFT)
+    return _runtime_is_here() or not domain.startswith(MICROSOFT)  # of its own operators only the runtime can tell
 
 
 @functools.cache
