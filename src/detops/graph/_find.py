@@ -8,6 +8,7 @@ from itertools import islice
 
 from detops.graph._evaluate import cone
 from detops.graph._finding import Finding, Refusal
+from detops.graph._folded import rebuild
 from detops.graph._forms import MAX_WORK, Budget
 from detops.graph._prove import Proof, prove
 from detops.graph._schema import ONES, ZEROS
@@ -65,9 +66,8 @@ def _place(graph: Graph, finding: Finding) -> int:
 
 def _best_proof(graph: Graph, candidate: Candidate, whole: Budget) -> Proof:
     """Prove the choice that covers most: inputs farthest upstream, output farthest downstream."""
-    if not candidate.predictions or not candidate.anchors:
-        missing = "box_predictions" if not candidate.predictions else "anchors"
-        raise Refusal(f"{missing} come from more than one tensor (or were folded into constants)", depth=1)
+    if not candidate.predictions:
+        raise Refusal("box_predictions come from more than one tensor", depth=1)
     budget = Budget(min(MAX_WORK, whole.left))
     whole.left -= budget.left
     try:
@@ -82,10 +82,11 @@ def _first_proof(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
     barred: set[str] = set()
     for target, predictions, anchors in islice(_choices(candidate), MAX_ATTEMPTS):
         try:
-            scope, held = _excluded_in_scope(graph, cone(graph, target, frozenset((predictions, anchors))))
+            scope, held = _excluded_in_scope(graph, cone(graph, target, _cuts(predictions, anchors)))
             if scope in barred:
                 continue
-            proof = _unscaled(graph, candidate, prove(graph, predictions, anchors, target, budget), budget)
+            given = anchors or rebuild(graph, predictions, target, budget)
+            proof = _unscaled(graph, candidate, prove(graph, predictions, given, target, budget), budget)
             if held:
                 barred.add(scope)
                 reason = f"the scope {scope} holds {', '.join(held)}, which ScopeDecodeBboxPass excludes"
@@ -98,10 +99,15 @@ def _first_proof(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
     raise best or Refusal("no choice of inputs and output is left to try")
 
 
-def _choices(candidate: Candidate) -> Iterator[tuple[str, str, str]]:
+def _cuts(predictions: str, anchors: str | None) -> frozenset[str]:
+    return frozenset(name for name in (predictions, anchors) if name)
+
+
+def _choices(candidate: Candidate) -> Iterator[tuple[str, str, str | None]]:
+    """Yield an output and two inputs; anchors that come from several tensors may have been folded into constants."""
     for target in candidate.targets:
         for predictions in candidate.predictions:
-            for anchors in candidate.anchors:
+            for anchors in candidate.anchors or (None,):
                 if predictions != anchors:
                     yield target, predictions, anchors
 
@@ -114,7 +120,7 @@ def _unscaled(graph: Graph, candidate: Candidate, proof: Proof, budget: Budget) 
     nearer = candidate.predictions[candidate.predictions.index(proof.box_predictions) + 1 :]
     for predictions in nearer:
         try:
-            plain = prove(graph, predictions, proof.anchors, proof.decoded_boxes, budget)
+            plain = prove(graph, predictions, proof.made or proof.anchors, proof.decoded_boxes, budget)
         except Refusal:
             continue
         if plain.parameters.scales == ONES:

@@ -16,6 +16,7 @@ from detops.graph import _poly
 from detops.graph._cases import Case, list_cases, possible_axes
 from detops.graph._evaluate import cone, evaluate
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph._folded import Made
 from detops.graph._forms import Budget, Pool
 from detops.graph._ops import Run, Symbolic
 from detops.graph._read_off import Coefficients, parameters, read_off
@@ -37,6 +38,7 @@ class Proof:
     parameters: Parameters
     dtype: np.dtype[Any]
     shapes: tuple[Shape, Shape]  # of the two inputs, where the model leaves nothing open that the other one states
+    made: Made | None = None  # the anchors, where they are no tensor of the graph yet
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,18 @@ class _Claim:
     width: int  # of box_predictions along the axis
     missing: int  # axes that anchors have fewer
     budget: Budget | None
+    made: Made | None
 
 
-def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget: Budget | None = None) -> Proof:
+def prove(graph: Graph, box_predictions: str, anchors: str | Made, target: str, budget: Budget | None = None) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
+    made = None if isinstance(anchors, str) else anchors
+    anchors = anchors if isinstance(anchors, str) else anchors.name
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
     dtype = graph.info(box_predictions).dtype
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
-    shapes = graph.info(box_predictions).shape, graph.info(anchors).shape
+    shapes = graph.info(box_predictions).shape, made.corners.shape if made else graph.info(anchors).shape
     failures: list[Refusal] = []
     for axis in possible_axes(*shapes):
         try:
@@ -69,7 +74,7 @@ def prove(graph: Graph, box_predictions: str, anchors: str, target: str, budget:
             if width % 4:
                 raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
             missing = len(ours) - len(theirs)
-            claim = _Claim(graph, tuple(nodes), box_predictions, anchors, target, axis, width, missing, budget)
+            claim = _Claim(graph, tuple(nodes), box_predictions, anchors, target, axis, width, missing, budget, made)
             proof = _prove_on(claim, ours, (1,) * missing + theirs)
             _check_known((box_predictions, anchors), shapes, axis)
         except Refusal as refusal:
@@ -109,7 +114,7 @@ def _prove_on(claim: _Claim, ours: Shape, theirs: Shape) -> Proof:
     left = _with([side.value for side in first.sides], claim.axis, claim.width)
     right = _with([1 if side.spread else side.value for side in first.sides], claim.axis, 4)
     names = claim.box_predictions, claim.anchors, claim.target
-    return Proof(*names, claim.nodes, values, dtype, (left, right[claim.missing :]))
+    return Proof(*names, claim.nodes, values, dtype, (left, right[claim.missing :]), claim.made)
 
 
 Known = tuple[Coefficients | None, "np.dtype[Any] | None"]
@@ -136,7 +141,7 @@ def _run(claim: _Claim, case: Case, known: Known) -> Known:
     """Prove one case; the first one reads the coefficients off, and the others must agree with them."""
     run = Run(claim.budget)
     left, right = _inputs(run, claim, case)
-    given = {claim.box_predictions: left, claim.anchors: right}
+    given = {claim.box_predictions: left, claim.anchors: right, **_filled(run, claim.made, right)}
     result = evaluate(claim.graph, run, claim.nodes, given, claim.target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
@@ -173,11 +178,29 @@ def _inputs(run: Run, claim: _Claim, case: Case) -> tuple[Symbolic, Symbolic]:
         for place, side in enumerate(case.sides)
     ]
     shared_axes = [() if side.spread else axis for side, axis in zip(case.sides, axes, strict=True)]
-    info = claim.graph.info
+    info, made = claim.graph.info, claim.made
+    dtype = made.corners.dtype if made else info(claim.anchors).dtype
     return (
         Symbolic(left, _with(axes, claim.axis, (claim.width,)), info(claim.box_predictions).dtype),
-        Symbolic(right, _with(shared_axes, claim.axis, (4,))[claim.missing :], info(claim.anchors).dtype),
+        Symbolic(right, _with(shared_axes, claim.axis, (4,))[claim.missing :], dtype),
     )
+
+
+def _filled(run: Run, made: Made | None, anchors: Symbolic) -> dict[str, Symbolic]:
+    """Return the tables of constants as the expressions of corners that they are."""
+    if made is None:
+        return {}
+    if anchors.ids.size != 4:
+        raise Refusal("anchors that were folded into constants meet what tells them apart", depth=3)
+    symbols = [run.pool.element(int(position))[1][0] for position in anchors.ids.ravel()]
+    found = {}
+    for name, table in made.tables.items():
+        ids = [run.pool.expression(_poly.relabel(poly, symbols)) for poly in table.cells.ravel()]
+        axes = [axis_of([dim]) for dim in table.cells.shape]
+        axes.insert(table.place, anchors.axes[-2])
+        shape = [*table.cells.shape[: table.place], 1, *table.cells.shape[table.place :]]
+        found[name] = Symbolic(np.array(ids, np.int64).reshape(shape), tuple(axes), anchors.dtype)
+    return found
 
 
 def _check_axes(run: Run, found: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> None:

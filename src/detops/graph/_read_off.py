@@ -87,26 +87,23 @@ def read_off(pool: Pool, outputs: NDArray[Any], rows: NDArray[Any], boxes: NDArr
 def _of_one_box(pool: Pool, element: int, rows: NDArray[Any], boxes: NDArray[Any]) -> Poly:
     """Return an element's form over the eight slots of the first box; refuse one that reads other boxes."""
     poly, symbols = pool.element(element)
-    count = rows.size
     slots: dict[int, int] = {}
     for slot, symbol in enumerate(symbols):
-        source, name = (rows, "box_predictions") if symbol < count else (boxes, "anchors")
-        position = symbol if symbol < count else symbol - count
-        # symbols are numbered along the memory of the tensor, which `rows` may have transposed
-        place = np.argwhere(source == _first(source) + position)[0]
-        if place[0] or place[1]:
-            where = f"box {int(place[0])}" if place[0] else f"class {int(place[1])}"
-            raise Refusal(
-                f"boxes are mixed: the first box of the output is built from {where} of {name} "
-                "(a Concat, Split, Reshape or Transpose on another axis)",
-                depth=3,
-            )
-        slots[slot] = int(place[2]) + (0 if symbol < count else ANCHOR)
+        for source, name, shift in ((rows, "box_predictions", 0), (boxes, "anchors", ANCHOR)):
+            # symbols are numbered along the memory of the tensor, which `rows` may have transposed
+            first = int(source.min())
+            places = np.argwhere(source == first + symbol - pool.element(first)[1][0])
+            if not len(places):
+                continue
+            if places[0][0] or places[0][1]:
+                where = f"box {int(places[0][0])}" if places[0][0] else f"class {int(places[0][1])}"
+                raise Refusal(
+                    f"boxes are mixed: the first box of the output is built from {where} of {name} "
+                    "(a Concat, Split, Reshape or Transpose on another axis)",
+                    depth=3,
+                )
+            slots[slot] = int(places[0][2]) + shift
     return _poly.relabel(poly, slots)
-
-
-def _first(source: NDArray[Any]) -> int:
-    return int(source.min())
 
 
 def _exponentials(poly: Poly) -> list[tuple[tuple[Any, ...], Fraction]]:

@@ -78,6 +78,8 @@ def make_node(proof: Proof, opset: int, name: str) -> Any:
 
 
 def _apply_to_graph(plan: Plan, opset: int) -> None:
+    import onnx
+
     graph = plan.graph.raw
     places = [node.place for node in plan.graph.nodes]
     for position, proof in plan.proofs.items():
@@ -86,6 +88,8 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
         node.doc_string = raw.doc_string
         node.metadata_props.extend(raw.metadata_props)
         raw.CopyFrom(node)
+        if proof.made is not None:
+            graph.initializer.append(onnx.numpy_helper.from_array(proof.made.corners, proof.made.name))
     for place in sorted((places[position] for position in plan.dead), reverse=True):
         del graph.node[place]
     inputs = {value.name for value in graph.input}

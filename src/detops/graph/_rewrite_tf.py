@@ -24,8 +24,16 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
             place = plan.graph.nodes[position].place
             graph_def.node[place].CopyFrom(_new_node(plan, proof, graph_def.node[place]))
             add_function(graph_def, proof)
+            if proof.made is not None:
+                _add_anchors(graph_def, proof.made.name, proof.made.corners)
         for place in sorted((plan.graph.nodes[position].place for position in plan.dead), reverse=True):
             del graph_def.node[place]
+
+
+def _add_anchors(graph_def: Any, tensor: str, corners: np.ndarray[Any, Any]) -> None:
+    node = graph_def.node.add(name=tensor.partition(":")[0], op="Const")
+    node.attr["dtype"].type = number_of(corners.dtype)
+    set_tensor(node.attr["value"].tensor, corners)
 
 
 def check_room(graph_def: Any, proof: Proof, accepted: Sequence[Proof]) -> None:

@@ -208,7 +208,7 @@ def _index(given: Given, place: int) -> slice | None:
             return None
         bounds.append(bound)
     step = given.integers(3)[place]
-    return None if not step else slice(*bounds, step)
+    return None if not step else slice(bounds[0], bounds[1], step)
 
 
 @_rule("Gather GatherV2")

@@ -1,0 +1,214 @@
+"""Anchors that an exporter has folded into constants, such as centres and sizes: the corners are rebuilt from them.
+
+The constants are tables with one row per anchor. A run with a symbol for each of their columns shows what a decode
+takes for the corners: expressions of the columns. Two columns for two corners can be solved for, so each column is an
+expression of corners, and the usual proof says whether the subgraph is a decode of those. How they were found doesn't
+matter to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detops.graph import _poly
+from detops.graph._evaluate import cone, evaluate
+from detops.graph._finding import Refusal
+from detops.graph._forms import Budget
+from detops.graph._ops import Run, Symbolic
+from detops.graph._poly import Poly
+from detops.graph._sizes import Axis, axis_of
+from detops.graph._view import Graph, Node
+
+MIN_ROWS = 5  # a shorter axis could be one of coordinates
+NOT_FOUND = "anchors come from more than one tensor (or were folded into constants)"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A constant with one row per anchor."""
+
+    place: int  # the axis of the anchors
+    cells: NDArray[Any]  # of polynomials over the slots x1, y1, x2, y2, in the shape without that axis
+
+
+@dataclass(frozen=True)
+class Made:
+    """Anchors that are no tensor of the graph yet."""
+
+    name: str
+    corners: NDArray[Any]
+    tables: Mapping[str, Table]
+
+
+def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | None) -> Made:
+    """Return anchors of which the tables are expressions, or refuse."""
+    shape, dtype = graph.info(box_predictions).shape, graph.info(box_predictions).dtype
+    if dtype is None or shape is None or len(shape) < 2 or shape[-1] != 4 or (shape[-2] or 0) < MIN_ROWS:
+        raise Refusal(NOT_FOUND, depth=1)
+    nodes = cone(graph, target, frozenset((box_predictions,)))
+    tables = _tables(graph, nodes, shape[-2] or 0)
+    if not tables:
+        raise Refusal(NOT_FOUND, depth=1)
+    run = Run(budget)
+    rows, axes = _rows(run, shape)
+    columns = _Columns(run)
+    last = axes[-1]
+    given: dict[str, Any] = {box_predictions: Symbolic(rows, (*axes, (4,)), dtype)}
+    for name, (place, value) in tables.items():
+        others = [axis_of([dim]) for dim in value.shape]
+        others[place] = last
+        given[name] = Symbolic(columns.of(value, place), tuple(others), value.dtype)
+    result = evaluate(graph, run, nodes, given, target)
+    if not isinstance(result, Symbolic) or result.ids.size != 4:
+        raise Refusal(NOT_FOUND, depth=1)
+    outputs = [run.size_at(int(position)) for position in result.ids.ravel()]
+    boxes = {run.pool.element(int(position))[1][0] for position in rows.ravel()}
+    pairs = [_corners_of(outputs[place + 2], boxes) for place in (0, 1)]
+    known: dict[int, Poly] = {}
+    corners = np.empty((shape[-2] or 0, 4), dtype)
+    for place, pair in enumerate(pairs):
+        known |= _solved(pair, place)
+        low, high = (columns.value(poly) for poly in pair)
+        corners[:, place], corners[:, place + 2] = _rounded(low, high, corners.dtype)
+    cells = {name: Table(place, columns.expressions(value, place, known)) for name, (place, value) in tables.items()}
+    return Made(_free_name(graph, target), corners, cells)
+
+
+def _tables(graph: Graph, nodes: Sequence[Node], rows: int) -> dict[str, tuple[int, NDArray[Any]]]:
+    """Return the constants with one axis of as many elements as there are anchors, and that axis."""
+    found = {}
+    for name in dict.fromkeys(name for node in nodes for name in node.inputs if name):
+        value = graph.constant(name)
+        if value is not None and value.dtype.kind == "f" and value.shape.count(rows) == 1:
+            found[name] = (value.shape.index(rows), value)
+    return found
+
+
+def _rows(run: Run, shape: Sequence[int | None]) -> tuple[NDArray[np.int64], list[Axis]]:
+    """Return the cells of predictions and their axes, without the coordinates'."""
+    ids = run.pool.symbols((*(1 for _ in shape[:-1]), 4))
+    axes: list[Axis] = [() if dim == 1 else (run.atom(place, dim, 1),) for place, dim in enumerate(shape[:-1])]
+    return ids, axes
+
+
+class _Columns:
+    """The columns of tables, by their values: what an exporter has folded twice is one column."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._by_value: dict[bytes, int] = {}
+        self._values: dict[int, NDArray[np.float64]] = {}
+
+    def _columns(self, value: NDArray[Any], place: int) -> NDArray[Any]:
+        return np.moveaxis(value, place, -1).reshape(-1, value.shape[place])
+
+    def of(self, value: NDArray[Any], place: int) -> NDArray[np.int64]:
+        """Return a table's cells as positions in the pool."""
+        ids = []
+        for column in self._columns(value, place):
+            key = column.tobytes()
+            if key not in self._by_value:
+                self._by_value[key] = int(self._run.pool.symbols(()))
+                self._values[self._symbol(key)] = column.astype(np.float64)
+            ids.append(self._by_value[key])
+        return np.array(ids, np.int64).reshape([1 if at == place else dim for at, dim in enumerate(value.shape)])
+
+    def _symbol(self, key: bytes) -> int:
+        return self._run.pool.element(self._by_value[key])[1][0]
+
+    def value(self, poly: Poly) -> NDArray[np.float64]:
+        """Return the values of a sum of columns."""
+        total: Any = 0.0
+        for key, number in poly:
+            total = total + float(number) * (self._values[key[0][1]] if key else 1.0)
+        return np.asarray(total)
+
+    def expressions(self, value: NDArray[Any], place: int, known: Mapping[int, Poly]) -> NDArray[Any]:
+        """Return a table's cells as expressions of corners."""
+        cells = np.empty(value.size // value.shape[place], object)
+        for at, column in enumerate(self._columns(value, place)):
+            symbol = self._symbol(column.tobytes())
+            if symbol not in known:
+                raise Refusal("a table of constants is no part of the anchors", depth=3)
+            cells[at] = known[symbol]
+        return cells.reshape([dim for at, dim in enumerate(value.shape) if at != place])
+
+
+def _corners_of(poly: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
+    """Return the corners of the anchor in the upper corner of a box: its centre less or plus half its size."""
+    half: dict[tuple[Any, ...], Fraction] = {}
+    centre: dict[tuple[Any, ...], Fraction] = {}
+    for key, number in poly:
+        exponentials = [atom for atom in key if atom[0] != "x"]
+        rest = tuple(atom for atom in key if atom[0] == "x")
+        if len(exponentials) == 1 and exponentials[0][0] == "exp":
+            half[rest] = half.get(rest, Fraction(0)) + number
+        elif not exponentials and not any(atom[1] in boxes for atom in rest):
+            centre[rest] = number
+    size, middle = (tuple(sorted(terms.items())) for terms in (half, centre))
+    return _poly.subtract(middle, size), _poly.add(middle, size)
+
+
+def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
+    """Return the two columns that two corners are made of as expressions of the corners."""
+    symbols = sorted(set().union(*(_poly.used_slots(poly) for poly in pair)))
+    if len(symbols) != 2 or any(len(key) > 1 for poly in pair for key, _ in poly):
+        raise Refusal("anchors aren't made of two columns of constants along each axis", depth=3)
+    matrix = [[dict(poly).get((("x", symbol),), Fraction(0)) for symbol in symbols] for poly in pair]
+    shift = [dict(poly).get((), Fraction(0)) for poly in pair]
+    (a, b), (c, d) = matrix
+    determinant = a * d - b * c
+    if not determinant:
+        raise Refusal("an anchor's corners follow from one column of constants", depth=3)
+    inverse = [[d / determinant, -b / determinant], [-c / determinant, a / determinant]]
+    corners = [
+        _poly.subtract((((("x", place + 2 * at),), Fraction(1)),), _poly.constant_poly(shift[at])) for at in (0, 1)
+    ]
+    return {
+        symbol: _poly.add(
+            *(_poly.multiply(corner, _poly.constant_poly(number)) for corner, number in zip(corners, line, strict=True))
+        )
+        for symbol, line in zip(symbols, inverse, strict=True)
+    }
+
+
+def _rounded(low: NDArray[np.float64], high: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Round corners so that the node finds the very sizes, and centres within a unit in the last place."""
+    size, centre = (high - low).astype(dtype), ((high + low) / 2).astype(dtype)
+    first, last = low.astype(dtype), high.astype(dtype)
+    unit = np.spacing(np.maximum(np.abs(first), np.abs(last)))
+    best = [np.where((first == low) & (last == high), 0, np.inf), first, last]
+    for ours, theirs in _pairs(first, last, size):
+        error = np.abs((theirs + ours) * dtype.type(0.5) - centre).astype(np.float64)
+        error[(theirs - ours) != size] = np.inf
+        better = error < best[0]
+        best = [np.where(better, new, old) for new, old in zip((error, ours, theirs), best, strict=True)]
+    if not (best[0] <= unit).all():
+        raise Refusal("the corners of anchors cannot be rebuilt exactly from their centres and sizes", depth=7)
+    return best[1], best[2]
+
+
+def _pairs(first: Any, last: Any, size: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield corners next to the given ones, each for itself and each as far from the other one as the size says."""
+    steps = [
+        [values, *(np.nextafter(values, values.dtype.type(to)) for to in (-np.inf, np.inf))] for values in (first, last)
+    ]
+    yield from product(*steps)
+    yield from ((ours, ours + size) for ours in steps[0])
+    yield from ((theirs - size, theirs) for theirs in steps[1])
+
+
+def _free_name(graph: Graph, target: str) -> str:
+    """Return a name for the anchors that the graph has not got."""
+    node, _, port = target.partition(":")
+    name = f"{node}_anchors"
+    while name in graph.producer or f"{name}:0" in graph.producer or name in graph.readers:
+        name += "_"
+    return f"{name}:0" if port else name
