@@ -1,5 +1,7 @@
 """The operators as onnx knows them once they are registered."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,12 @@ def test_a_detector_is_converted_to_half_precision(tmp_path: Path) -> None:
     onnx.save(half, tmp_path / "half.onnx")
     assert onnx.TensorProto.FLOAT16 in {tensor.data_type for tensor in half.graph.initializer}
     assert found_in(tmp_path / "half.onnx") == found_in(DATA / "digits.onnx")
+
+
+def test_they_may_come_before_everything_else() -> None:
+    """ONNX's evaluator, when it is imported, takes no name in two domains."""
+    code = "import detops.onnx; detops.onnx.register_schemas(); import onnx.reference, onnxruntime.quantization"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_without_schemas_a_quantizer_knows_no_types(tmp_path: Path) -> None:

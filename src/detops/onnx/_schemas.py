@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,8 @@ def register_schemas() -> None:
     """
     from onnx import defs
 
+    # It collects all schemas when it is imported, and takes each name in one domain only: ours come after that.
+    importlib.import_module("onnx.reference")
     if not hasattr(defs.OpSchema, "set_type_and_shape_inference_function"):
         raise ImportError("schemas with shapes need the package onnx in version 1.17 or later")
     for operator in OPERATORS:
