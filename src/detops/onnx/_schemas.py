@@ -27,7 +27,7 @@ def register_schemas() -> None:
     Raises
     ------
     ImportError
-        If the package onnx is not installed, or older than 1.17.
+        If the package onnx is not installed, or older than 1.19.
 
     See Also
     --------
@@ -48,7 +48,7 @@ def register_schemas() -> None:
     # It collects all schemas when it is imported, and takes each name in one domain only: ours come after that.
     importlib.import_module("onnx.reference")
     if not hasattr(defs.OpSchema, "set_type_and_shape_inference_function"):
-        raise ImportError("schemas with shapes need the package onnx in version 1.17 or later")
+        raise ImportError("schemas with shapes need the package onnx in version 1.19 or later")
     for operator in OPERATORS:
         version = min(operator.versions)
         if operator.domain and not defs.has(operator.name, version, operator.domain):
