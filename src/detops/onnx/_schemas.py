@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -39,7 +41,7 @@ def register_schemas() -> None:
     >>> import detops.onnx
     >>> detops.onnx.register_schemas()
     >>> model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["": 17, "mmcv": 1]>
-    ... agraph (float[N] x) => (float y) { y, i = mmcv.cummax <dim = 0> (x) }''')
+    ... agraph (float[N] x) => (float[N] y) { y, i = mmcv.cummax <dim = 0> (x) }''')
     >>> onnx.shape_inference.infer_shapes(model).graph.value_info[0].type.tensor_type.elem_type  # of i: int64
     7
     """
@@ -53,6 +55,15 @@ def register_schemas() -> None:
         version = min(operator.versions)
         if operator.domain and not defs.has(operator.name, version, operator.domain):
             defs.register_schema(_schema(operator, version))
+            # Some versions of onnx end in a crash when schemas outlive the interpreter that their functions need.
+            atexit.register(_deregister, operator.name, version, operator.domain)
+
+
+def _deregister(*key: Any) -> None:
+    from onnx import defs
+
+    with contextlib.suppress(defs.SchemaError):  # somebody else has done it
+        defs.deregister_schema(*key)
 
 
 def _schema(operator: Operator, version: int) -> Any:
