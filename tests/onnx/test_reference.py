@@ -76,6 +76,15 @@ def test_a_result_without_a_name_is_nowhere() -> None:
     assert (y.tolist(), i.tolist()) == ([1, 3, 2], [0, 1, 1])
 
 
+def test_attributes_of_a_function_reach_onnx_own_implementation() -> None:
+    function = parser.parse_function("""<domain: "local", opset_import: ["": 20]>
+    sample <how> (x, grid) => (y) { y = GridSample <mode: string = @how> (x, grid) }""")
+    feeds = {"x": np.arange(4).reshape(1, 1, 4), "grid": np.full((1, 1, 1), 0.4, np.float32)}  # rank 3 is ONNX's alone
+    evaluator = ReferenceEvaluator(function, new_ops=detops.onnx.reference_ops())
+    (got,) = evaluator.run(None, feeds, attributes={"how": "nearest"})
+    assert got.tolist() == [[[2]]]
+
+
 def test_scatter_nd_takes_text() -> None:
     operator = find("", "ScatterND", 18)
     from detops.onnx._reference import run
