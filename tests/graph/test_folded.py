@@ -61,7 +61,10 @@ def decode_lines() -> list[str]:
     return list(LINES)
 
 
-@pytest.mark.parametrize("text", [BY_COLUMN, BY_PAIR, BY_HALVES, SCALED])
+HALF_SIZES = BY_PAIR.replace("new = Mul(grown, size) halved = Mul(new, half)", "halved = Mul(grown, half_size)")
+
+
+@pytest.mark.parametrize("text", [BY_COLUMN, BY_PAIR, BY_HALVES, SCALED, HALF_SIZES])
 @pytest.mark.parametrize("shape", ["30,4", "1,30,4", "B,30,4"])
 @pytest.mark.parametrize("kind", ["whole numbers", "normalized"])
 def test_corners_are_rebuilt(text: str, shape: str, kind: str) -> None:

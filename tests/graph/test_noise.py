@@ -356,6 +356,32 @@ def test_unequal_shapes_end_in_an_error(shapes: tuple[tuple[int, int], ...]) -> 
             run(fused, {"d": predictions((*left, 4)), "b": boxes((*right, 4))})
 
 
+@pytest.mark.parametrize("opset", [17, 12])
+def test_classes_on_an_axis_of_their_own(opset: int) -> None:
+    """torchvision stacks the corners, and what comes after reads (N, classes, 4); the node gives (N, 4 * classes)."""
+    lines = {
+        "rows": "grouped = Reshape(d, groups)\nscaled = Div(grouped, scale)",
+        "halves": "t, s = Split<axis=2>(scaled)",
+        "boxes": "boxes = Unsqueeze(b, one)" if opset > 12 else "boxes = Unsqueeze<axes=[1]>(b)",
+        "corners": "lo, hi = Split<axis=2>(boxes)",
+        "joined": "out = Concat<axis=2>(low, high)",
+        "shape": "",
+        "out": "",
+    }
+    constants = {"groups": np.array([-1, 3, 4]), "one": np.array([1]), "scale": np.array([10, 10, 5, 5], np.float32)}
+    model = decode_model(
+        lines, constants, inputs="float[N,12] d, float[N,4] b", outputs="float[N,P,4] out", opset=opset
+    )
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.box_predictions, finding.classes) == (True, "d", 3)
+    assert operators(fused) == ["DecodeBboxV2", "Constant", "Reshape"]
+    check_valid(fused)
+    for rows in (0, 1, 7):
+        feeds = {"d": predictions((rows, 12)), "b": boxes((rows, 4))}
+        left, right = run(model, feeds)[0], run(fused, feeds)[0]
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-3)
+
+
 def test_body_of_an_if_is_fused() -> None:
     inner = decode_model()
     body = onnx.GraphProto(name="then")

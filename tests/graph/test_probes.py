@@ -8,7 +8,7 @@ import pytest
 
 from detops.graph import fuse_decode_bbox
 
-from .models import CLIP, LINES, boxes, decode_model, insert, predictions, run
+from .models import CLIP, LINES, boxes, check_valid, decode_model, insert, operators, predictions, run
 
 END = np.iinfo(np.int64).max
 BUT_LAST = {"zero": np.array([0]), "hundred": np.array([100]), "end": np.array([END]), "axis": np.array([0])}
@@ -191,13 +191,7 @@ PROBES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str]] = 
         {"inputs": "float[N,4] d, float[N,4] b, float clip = {4.0}"},
         "not a constant",
     ),
-    # (1, N, 4) against (N, 4) comes out as (N, 4), and (N, 4) against (1, N, 4) as (1, N, 4)
-    "predictions of any rank": (
-        {"rows": "shaped = Reshape(d, form_of_d)\nrows = Reshape(shaped, form)"},
-        {},
-        {"inputs": "float[K] d, float[N,4] b, int64[R] form_of_d"},
-        f"if shaped has the right rank, {OPEN}",
-    ),
+    # (N, 4) against (1, N, 4) comes out as (1, N, 4)
     "anchors of any rank": (
         {
             "boxes": "index = Reshape(flat, form_of_index)\npicked = Gather(b, index)\nboxes = Reshape(picked, form)",
@@ -262,7 +256,7 @@ def test_probe_is_not_fused(name: str) -> None:
 def test_cast_and_back_is_no_identity(tensor: str, kind: int) -> None:
     model = insert(decode_model(), tensor, ("Cast", {"to": kind}), ("Cast", {"to": 1}))
     _, (finding,) = fuse_decode_bbox(model)
-    if tensor in ("d", "b"):  # the decode of what was cast, and the casts stay outside
+    if tensor in ("d", "b", "rows"):  # the decode of what was cast, and the casts stay outside
         assert finding.fused
         assert f"{tensor}_2" in (finding.box_predictions, finding.anchors)
     else:
@@ -275,6 +269,20 @@ def test_cast_of_an_input_is_left_outside() -> None:
     assert (finding.fused, finding.box_predictions) == (True, "d_2")
     feeds = {"d": predictions((130, 4)), "b": boxes((130, 4))}
     np.testing.assert_array_equal(run(model, feeds)[0], run(fused, feeds)[0])
+
+
+def test_predictions_of_any_rank_are_fused_from_their_rows_on() -> None:
+    """(1, N, 4) against (N, 4) comes out as (N, 4): the Reshape to rows stays, and the node reads those."""
+    lines = {"rows": "shaped = Reshape(d, form_of_d)\nrows = Reshape(shaped, form)"}
+    model = decode_model(lines, inputs="float[K] d, float[N,4] b, int64[R] form_of_d")
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.box_predictions, finding.anchors) == (True, "rows", "b")
+    assert operators(fused) == ["Reshape", "Reshape", "Constant", "Reshape", "DecodeBbox"]
+    check_valid(fused)
+    for shape in ((1, 5, 4), (5, 4), (5, 2, 2), (20,), (0, 4), (1, 4)):
+        count = int(np.prod(shape)) // 4
+        feeds = {"d": predictions((count * 4,)), "b": boxes((count, 4)), "form_of_d": np.array(shape)}
+        np.testing.assert_array_equal(run(model, feeds)[0], run(fused, feeds)[0])
 
 
 def test_value_read_twice_is_not_computed_twice() -> None:

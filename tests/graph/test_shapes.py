@@ -113,3 +113,31 @@ def test_a_slice_keeps_what_it_does_not_cut() -> None:
     (graph,) = read_graphs(model, None)
     shapes = [graph.info(name).shape for name in ("middle", "strange", "foreign")]
     assert shapes == [(None, 8, None), (None, None, None), None]
+
+
+def test_operators_of_onnxruntimes_optimizer_pass_shapes_on() -> None:
+    """What it has fused has the shape of its first operator; of images in blocks of channels, the rank is known."""
+    opsets = '"": 17, "com.microsoft": 1, "com.microsoft.nchwc": 1'
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: [{opsets}]>"""
+        """main (float[1,3,H,W] x, float[12,3,1,1] k, float[N,8] rows, float[8,4] w) => (float out) {
+            y = com.microsoft.FusedConv<activation = "Relu">(x, k)
+            z = com.microsoft.FusedGemm<activation = "Relu">(rows, w)
+            blocks = com.microsoft.nchwc.ReorderInput(y)
+            more = com.microsoft.nchwc.Conv(blocks, k)
+            plain = com.microsoft.nchwc.ReorderOutput<channels = 12>(more)
+            behind = Relu(plain)
+            out = ReduceSum(behind)
+        }"""
+    )
+    (graph,) = read_graphs(model, None)
+    shapes = {name: graph.info(name).shape for name in ("y", "z", "blocks", "more", "plain", "behind")}
+    four, twelve = (None,) * 4, (None, 12, None, None)
+    assert shapes == {
+        "y": (1, 12, None, None),
+        "z": (None, 4),
+        "blocks": four,
+        "more": four,
+        "plain": twelve,
+        "behind": twelve,
+    }

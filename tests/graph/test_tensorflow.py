@@ -218,15 +218,20 @@ def test_unknown_rank_must_hold_for_rows_of_boxes() -> None:
     assert not any(finding.fused for finding in find_decode_bbox(graph.SerializeToString()))
 
 
-def test_unknown_rank_is_refused() -> None:
-    """Boxes of (1, N, 4) against anchors of (N, 4) come out as (N, 4), and nothing says that there are none."""
+def test_unknown_rank_is_fused_from_the_rows_on(execute: Any) -> None:
+    """Boxes of (1, N, 4) against anchors of (N, 4) come out as (N, 4): the node reads what the first Reshape gives."""
     graph = graph_def("pos_concat_last_axis")
     node = next(node for node in graph.node if node.name == "box_logits")
     node.attr["shape"].shape.unknown_rank = True
     del node.attr["shape"].shape.dim[:]
-    (finding,) = find_decode_bbox(graph.SerializeToString())
-    assert not finding.fused
-    assert "if box_logits:0 has the right rank, which the model leaves open" in finding.reason
+    data, (finding,) = fuse_decode_bbox(graph.SerializeToString())
+    assert (finding.fused, finding.box_predictions) == (True, "rpn/decode_bbox_target/Reshape:0")
+    after = parse(data)
+    assert sorted(node.op for node in after.node if "_rows_0" in node.name) == ["Const", "Reshape"]
+    feeds, _ = golden("pos_concat_last_axis")
+    for given in (feeds, feeds | {"box_logits": feeds["box_logits"][None]}):
+        left, right = (execute(each, given, ["boxes"])[0] for each in (graph, after))
+        np.testing.assert_array_equal(left, right)
 
 
 def test_open_number_of_coordinates_is_refused() -> None:

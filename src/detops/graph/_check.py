@@ -141,7 +141,7 @@ def _sizes(graph: Graph, proof: Proof) -> Iterator[tuple[Sizes, Sizes]]:
 def _telling(graph: Graph, proof: Proof, shapes: tuple[Sizes, Sizes]) -> list[int]:
     """Return the sizes next to the integers of the subgraph, the large ones first: small ones are tried anyway."""
     given = {
-        name: np.zeros(shape, proof.dtype)
+        name: proof.seen(name, np.zeros(shape, proof.dtype))
         for name, shape in zip((proof.box_predictions, proof.anchors), shapes, strict=True)
     }
     values = evaluate_all(graph, Run(), proof.nodes, given)
@@ -194,19 +194,29 @@ def _onnx_pair(graph: Graph, proof: Proof, optional: bool) -> _Pair | None:
             return None
         raise _cannot(error) from error
     dtype = np.dtype(np.float64) if optional else proof.dtype
-    return _Pair(_guarded(first), _guarded(second), dtype, name, optional)
+    return _Pair(_as_seen(first, proof), _guarded(second), dtype, name, optional)
 
 
 def _tensorflow_pair(graph: Graph, proof: Proof) -> _Pair:
     """Return the pair for TensorFlow where it is installed, else for NumPy."""
     if importlib.util.find_spec("tensorflow") is None:
         fused = partial(formula, values=proof.parameters)
-        return _Pair(_guarded(_numpy_runner(graph, proof)), _guarded(fused), proof.dtype, "numpy")
+        return _Pair(_as_seen(_numpy_runner(graph, proof), proof), _guarded(fused), proof.dtype, "numpy")
     try:
         (first, name), (second, _) = (_run_tf.runner(each, proof) for each in _run_tf.graph_defs(graph, proof))
     except Exception as error:
         raise _cannot(error) from error
-    return _Pair(_guarded(first), _guarded(second), proof.dtype, name)
+    return _Pair(_as_seen(first, proof), _guarded(second), proof.dtype, name)
+
+
+def _as_seen(run: Runner, proof: Proof) -> Runner:
+    """Return a runner of the subgraph that takes and gives what the node does, without the Reshapes around it."""
+
+    def seen(left: Array, right: Array) -> Array:
+        result = run(proof.seen(proof.box_predictions, left), proof.seen(proof.anchors, right))
+        return result.reshape(left.shape) if proof.tail else result
+
+    return _guarded(seen)
 
 
 def _guarded(run: Runner) -> Runner:

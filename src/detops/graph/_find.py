@@ -71,12 +71,17 @@ def _best_proof(graph: Graph, candidate: Candidate, whole: Budget) -> Proof:
     budget = Budget(min(MAX_WORK, whole.left))
     whole.left -= budget.left
     try:
-        return _first_proof(graph, candidate, budget)
+        return _first_proof(graph, candidate, budget, views=False)
+    except Refusal as refusal:
+        try:
+            return _first_proof(graph, candidate, budget, views=True)
+        except Refusal:
+            raise refusal from None  # about the graph as it is
     finally:
         whole.left += max(budget.left, 0)
 
 
-def _first_proof(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
+def _first_proof(graph: Graph, candidate: Candidate, budget: Budget, *, views: bool) -> Proof:
     """Try the choices in turn, and return the first that is proved."""
     best: Refusal | None = None
     barred: set[str] = set()
@@ -86,7 +91,7 @@ def _first_proof(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
             if scope in barred:
                 continue
             given = anchors or rebuild(graph, predictions, target, budget)
-            proof = _unscaled(graph, candidate, prove(graph, predictions, given, target, budget), budget)
+            proof = _unscaled(graph, candidate, prove(graph, predictions, given, target, budget, views=views), budget)
             if held:
                 barred.add(scope)
                 reason = f"the scope {scope} holds {', '.join(held)}, which ScopeDecodeBboxPass excludes"
@@ -120,7 +125,8 @@ def _unscaled(graph: Graph, candidate: Candidate, proof: Proof, budget: Budget) 
     nearer = candidate.predictions[candidate.predictions.index(proof.box_predictions) + 1 :]
     for predictions in nearer:
         try:
-            plain = prove(graph, predictions, proof.made or proof.anchors, proof.decoded_boxes, budget)
+            given = proof.made or proof.anchors
+            plain = prove(graph, predictions, given, proof.decoded_boxes, budget, views=bool(proof.rows))
         except Refusal:
             continue
         if plain.parameters.scales == ONES:

@@ -78,7 +78,7 @@ def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | No
         low, high = (columns.value(poly) for poly in pair)
         corners[:, place], corners[:, place + 2] = _rounded(low, high, corners.dtype)
     cells = {name: Table(place, columns.expressions(value, place, known)) for name, (place, value) in tables.items()}
-    return Made(_free_name(graph, target), corners, cells)
+    return Made(graph.free_name(target, "_anchors"), corners, cells)
 
 
 def _tables(graph: Graph, nodes: Sequence[Node], rows: int) -> dict[str, tuple[int, NDArray[Any]]]:
@@ -99,11 +99,11 @@ def _rows(run: Run, shape: Sequence[int | None]) -> tuple[NDArray[np.int64], lis
 
 
 class _Columns:
-    """The columns of tables, by their values: what an exporter has folded twice is one column."""
+    """The columns of tables, by their values: what was folded twice, or halved, is one column."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._by_value: dict[bytes, int] = {}
+        self._known: dict[bytes, tuple[int, Fraction]] = {}  # a symbol, and what it is multiplied by
         self._values: dict[int, NDArray[np.float64]] = {}
 
     def _columns(self, value: NDArray[Any], place: int) -> NDArray[Any]:
@@ -113,15 +113,26 @@ class _Columns:
         """Return a table's cells as positions in the pool."""
         ids = []
         for column in self._columns(value, place):
-            key = column.tobytes()
-            if key not in self._by_value:
-                self._by_value[key] = int(self._run.pool.symbols(()))
-                self._values[self._symbol(key)] = column.astype(np.float64)
-            ids.append(self._by_value[key])
+            symbol, factor = self._symbol(column)
+            ids.append(self._run.pool.expression((((("x", symbol),), factor),)))
         return np.array(ids, np.int64).reshape([1 if at == place else dim for at, dim in enumerate(value.shape)])
 
-    def _symbol(self, key: bytes) -> int:
-        return self._run.pool.element(self._by_value[key])[1][0]
+    def _symbol(self, column: NDArray[Any]) -> tuple[int, Fraction]:
+        key = column.tobytes()
+        if key not in self._known:
+            self._known[key] = self._multiple(column.astype(np.float64))
+        return self._known[key]
+
+    def _multiple(self, column: NDArray[np.float64]) -> tuple[int, Fraction]:
+        """Return a column as a power of two times one that is there already, or as a new one."""
+        for symbol, values in self._values.items():
+            at = int(np.argmax(np.abs(values)))
+            factor = column[at] / values[at] if values[at] else 0.0
+            if factor and abs(np.frexp(factor)[0]) == 0.5 and np.array_equal(values * factor, column):
+                return symbol, Fraction(float(factor))
+        (_, (symbol,)) = self._run.pool.element(int(self._run.pool.symbols(())))
+        self._values[symbol] = column
+        return symbol, Fraction(1)
 
     def value(self, poly: Poly) -> NDArray[np.float64]:
         """Return the values of a sum of columns."""
@@ -134,10 +145,10 @@ class _Columns:
         """Return a table's cells as expressions of corners."""
         cells = np.empty(value.size // value.shape[place], object)
         for at, column in enumerate(self._columns(value, place)):
-            symbol = self._symbol(column.tobytes())
+            symbol, factor = self._symbol(column)
             if symbol not in known:
                 raise Refusal("a table of constants is no part of the anchors", depth=3)
-            cells[at] = known[symbol]
+            cells[at] = _poly.multiply(known[symbol], _poly.constant_poly(factor))
         return cells.reshape([dim for at, dim in enumerate(value.shape) if at != place])
 
 
@@ -203,12 +214,3 @@ def _pairs(first: Any, last: Any, size: Any) -> Iterator[tuple[Any, Any]]:
     yield from product(*steps)
     yield from ((ours, ours + size) for ours in steps[0])
     yield from ((theirs - size, theirs) for theirs in steps[1])
-
-
-def _free_name(graph: Graph, target: str) -> str:
-    """Return a name for the anchors that the graph has not got."""
-    node, _, port = target.partition(":")
-    name = f"{node}_anchors"
-    while name in graph.producer or f"{name}:0" in graph.producer or name in graph.readers:
-        name += "_"
-    return f"{name}:0" if port else name

@@ -18,6 +18,15 @@ SMALL_TENSOR = 4096  # bytes; larger initializers are left out
 
 UNKNOWN = "detops.unknown"  # a domain whose operators nobody knows
 
+_WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+# of ONNX Runtime: the attributes that count for the shape, and the operator that has it
+_FUSED = {
+    ("com.microsoft", "FusedConv"): (_WINDOW, "Conv"),
+    ("com.microsoft", "FusedGemm"): (("transA", "transB"), "Gemm"),
+}
+
+_BLOCKED = "com.microsoft.nchwc"  # operators on float images whose channels lie in blocks
+
 Lookup = Callable[[Any], Operator | None]
 
 
@@ -35,6 +44,7 @@ def inferred(model: Any) -> Any:
         return is_standard(node) or (node.domain, node.op_type) in functions
 
     light = _without_weights(model)
+    _as_standard(light.graph)
     _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
     if _blind(light.graph, frozenset()):
         light.opset_import.append(onnx.helper.make_opsetid(UNKNOWN, 1))
@@ -55,6 +65,20 @@ def is_standard(node: Any) -> bool:
 def has_defaults(model: Any) -> bool:
     """Tell whether an initializer that is also an input is only a default, which can be replaced at run time."""
     return bool(model.ir_version >= 4)
+
+
+def _as_standard(graph: Any) -> None:
+    """Take what ONNX Runtime's optimizer has fused for the operators that give the same shape."""
+    for node in graph.node:
+        if (node.domain, node.op_type) in _FUSED:
+            kept, node.op_type = _FUSED[node.domain, node.op_type]
+            node.domain = ""
+            attributes = [attribute for attribute in node.attribute if attribute.name in kept]
+            del node.attribute[:]
+            node.attribute.extend(attributes)
+            del node.input[3:]
+        for body in bodies(node):
+            _as_standard(body)
 
 
 def names_in(graph: Any) -> set[str]:
@@ -149,12 +173,26 @@ def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lo
                 types[name] = made
                 graph.value_info.append(onnx.helper.make_value_info(name, made))
                 news = True
+        if node.domain == _BLOCKED and node.output[0] not in types:
+            types[node.output[0]] = _blocked(node)
+            graph.value_info.append(onnx.helper.make_value_info(node.output[0], types[node.output[0]]))
+            news = True
         if is_standard(node) and node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
             axes = onnx.numpy_helper.to_array(constants[node.input[3]])
             news |= _tell_uncut(first, types.get(node.output[0]), axes.ravel().tolist())
         for body in bodies(node):
             news |= _tell(body, types, constants, lookup)
     return news
+
+
+def _blocked(node: Any) -> Any:
+    """Return the type of what an operator on blocks of channels gives: four axes, and the channels where it says so."""
+    import onnx
+
+    attributes = {attribute.name: attribute.i for attribute in node.attribute}
+    plain = node.op_type == "ReorderOutput" and not attributes.get("channels_last")
+    channels = attributes.get("channels") if plain else None
+    return onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [None, channels, None, None])
 
 
 def _constants(graph: Any) -> Iterator[tuple[str, Any]]:

@@ -39,6 +39,12 @@ class Proof:
     dtype: np.dtype[Any]
     shapes: tuple[Shape, Shape]  # of the two inputs, where the model leaves nothing open that the other one states
     made: Made | None = None  # the anchors, where they are no tensor of the graph yet
+    rows: frozenset[str] = frozenset()  # inputs of shape (N, 2, 2), which the node reads as (N, 4)
+    tail: tuple[int, ...] = ()  # classes and 4, where the output has two axes for the node's last one
+
+    def seen(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
+        """Return what the node reads in the shape that the graph has it in."""
+        return value.reshape(-1, 2, 2) if name in self.rows else value
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,33 @@ class _Claim:
     missing: int  # axes that anchors have fewer
     budget: Budget | None
     made: Made | None
+    views: bool
+    rows: frozenset[str]
 
 
-def prove(graph: Graph, box_predictions: str, anchors: str | Made, target: str, budget: Budget | None = None) -> Proof:
-    """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`."""
+@dataclass(frozen=True)
+class _Known:
+    """What the cases so far have shown."""
+
+    found: Coefficients | None = None
+    dtype: np.dtype[Any] | None = None
+    tail: tuple[int, ...] = ()
+
+
+def prove(
+    graph: Graph,
+    box_predictions: str,
+    anchors: str | Made,
+    target: str,
+    budget: Budget | None = None,
+    *,
+    views: bool = False,
+) -> Proof:
+    """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`.
+
+    With `views`, a Reshape may stand next to the node: rows of (2, 2) are taken as boxes, or an output of
+    (N, classes, 4) as one of (N, 4 * classes).
+    """
     made = None if isinstance(anchors, str) else anchors
     anchors = anchors if isinstance(anchors, str) else anchors.name
     nodes = cone(graph, target, frozenset((box_predictions, anchors)))
@@ -66,6 +95,9 @@ def prove(graph: Graph, box_predictions: str, anchors: str | Made, target: str, 
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
     shapes = graph.info(box_predictions).shape, made.corners.shape if made else graph.info(anchors).shape
+    pairs = list(zip((box_predictions, anchors), shapes, strict=True))
+    rows = frozenset(name for name, shape in pairs if views and shape is not None and shape[1:] == (2, 2))
+    shapes = _as_boxes(shapes[0], box_predictions in rows), _as_boxes(shapes[1], anchors in rows)
     failures: list[Refusal] = []
     for axis in possible_axes(*shapes):
         try:
@@ -74,7 +106,9 @@ def prove(graph: Graph, box_predictions: str, anchors: str | Made, target: str, 
             if width % 4:
                 raise Refusal(f"box_predictions has {width} elements on axis {axis}, not a multiple of 4", depth=1)
             missing = len(ours) - len(theirs)
-            claim = _Claim(graph, tuple(nodes), box_predictions, anchors, target, axis, width, missing, budget, made)
+            claim = _Claim(
+                graph, tuple(nodes), box_predictions, anchors, target, axis, width, missing, budget, made, views, rows
+            )
             proof = _prove_on(claim, ours, (1,) * missing + theirs)
             _check_known((box_predictions, anchors), shapes, axis)
         except Refusal as refusal:
@@ -82,6 +116,10 @@ def prove(graph: Graph, box_predictions: str, anchors: str | Made, target: str, 
         else:
             return proof
     raise max(failures, key=lambda refusal: refusal.depth)
+
+
+def _as_boxes(shape: Shape | None, rows: bool) -> Shape | None:
+    return (shape[0], 4) if rows and shape else shape
 
 
 def _guessed(shapes: tuple[Shape | None, Shape | None]) -> tuple[Shape | None, Shape | None]:
@@ -102,25 +140,23 @@ def _check_known(names: tuple[str, str], shapes: tuple[Shape | None, Shape | Non
 
 def _prove_on(claim: _Claim, ours: Shape, theirs: Shape) -> Proof:
     """Prove a claim about inputs of the given shapes, in every case."""
-    found: Coefficients | None = None
-    dtype: np.dtype[Any] | None = None
+    known = _Known()
     first: Case | None = None
     for case in list_cases(_without(ours, claim.axis), _without(theirs, claim.axis)):
-        found, dtype = _settle(claim, case, (found, dtype))
+        known = _settle(claim, case, known)
         first = first or case
-    if found is None or dtype is None or first is None:
+    if known.found is None or known.dtype is None or first is None:
         raise Refusal(f"the type of {claim.box_predictions} isn't known", depth=1)
-    values = parameters(found, dtype, claim.axis, claim.width // 4)
+    values = parameters(known.found, known.dtype, claim.axis, claim.width // 4)
     left = _with([side.value for side in first.sides], claim.axis, claim.width)
     right = _with([1 if side.spread else side.value for side in first.sides], claim.axis, 4)
     names = claim.box_predictions, claim.anchors, claim.target
-    return Proof(*names, claim.nodes, values, dtype, (left, right[claim.missing :]), claim.made)
+    return Proof(
+        *names, claim.nodes, values, known.dtype, (left, right[claim.missing :]), claim.made, claim.rows, known.tail
+    )
 
 
-Known = tuple[Coefficients | None, "np.dtype[Any] | None"]
-
-
-def _settle(claim: _Claim, case: Case, known: Known) -> Known:
+def _settle(claim: _Claim, case: Case, known: _Known) -> _Known:
     """Prove one case; where a run asks what an axis is like, prove it for each answer."""
     try:
         return _run(claim, case, known)
@@ -137,22 +173,30 @@ def _settle(claim: _Claim, case: Case, known: Known) -> Known:
         return known
 
 
-def _run(claim: _Claim, case: Case, known: Known) -> Known:
+def _run(claim: _Claim, case: Case, known: _Known) -> _Known:
     """Prove one case; the first one reads the coefficients off, and the others must agree with them."""
     run = Run(claim.budget)
     left, right = _inputs(run, claim, case)
-    given = {claim.box_predictions: left, claim.anchors: right, **_filled(run, claim.made, right)}
+    given = {
+        claim.box_predictions: _view(left, claim.box_predictions in claim.rows),
+        claim.anchors: _view(right, claim.anchors in claim.rows),
+        **_filled(run, claim.made, right),
+    }
     result = evaluate(claim.graph, run, claim.nodes, given, claim.target)
     if not isinstance(result, Symbolic):
         raise Refusal("the output doesn't depend on the boxes")
-    _check_axes(run, result.axes, left.axes)
-    found, dtype = known
+    tail = _tail(claim, result.axes, left.axes) if result.axes != left.axes else ()
+    if not tail:
+        _check_axes(run, result.axes, left.axes)
     if not result.ids.size:
         return known
+    found, dtype = known.found, known.dtype
+    if found is not None and tail != known.tail:
+        raise Refusal("the output's axes are others at another size", depth=3)
     rows = _in_rows(left.ids, claim.axis, claim.width // 4)
     boxes = np.broadcast_to(right.ids, _with(_without(left.ids.shape, claim.axis), claim.axis, 4))
     boxes = _in_rows(boxes, claim.axis, 1)
-    outputs = _in_rows(result.ids, claim.axis, claim.width // 4)
+    outputs = _in_rows(result.ids.reshape(left.ids.shape), claim.axis, claim.width // 4)
     if found is None:
         found, dtype = read_off(run.pool, outputs, rows, boxes), result.dtype
     wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
@@ -163,7 +207,22 @@ def _run(claim: _Claim, case: Case, known: Known) -> Known:
             f"({int(wrong.sum())} of {wrong.size} elements differ)",
             depth=5,
         )
-    return found, dtype
+    return _Known(found, dtype, tail)
+
+
+def _tail(claim: _Claim, found: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> tuple[int, ...]:
+    """Return the lengths of two axes, classes and coordinates, that take the place of one; none if they don't."""
+    if not claim.views or claim.rows or claim.axis != -1 or len(wanted) != 2:
+        return ()
+    classes = claim.width // 4
+    return (classes, 4) if classes > 1 and found == (wanted[0], (classes,), (4,)) else ()
+
+
+def _view(value: Symbolic, rows: bool) -> Symbolic:
+    """Return (N, 4) as (N, 2, 2) where the graph has it so."""
+    if not rows:
+        return value
+    return Symbolic(value.ids.reshape(-1, 2, 2), (value.axes[0], (2,), (2,)), value.dtype)
 
 
 def _inputs(run: Run, claim: _Claim, case: Case) -> tuple[Symbolic, Symbolic]:

@@ -12,6 +12,7 @@ from detops.graph._function_onnx import CAST_LIKE, function_for
 from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
 from detops.graph._schema import DOMAIN, VERSION, Parameters
+from detops.graph._view import Graph
 
 MIN_OPSET = 11  # Split, Concat and Flatten take a negative axis from here on
 MIN_IR = 8  # model-local functions
@@ -82,18 +83,55 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
 
     graph = plan.graph.raw
     places = [node.place for node in plan.graph.nodes]
+    surroundings = []
     for position, proof in plan.proofs.items():
         raw = graph.node[places[position]]
         node = make_node(proof, opset, raw.name)
         node.doc_string = raw.doc_string
         node.metadata_props.extend(raw.metadata_props)
+        around = _reshapes(plan.graph, proof, node)
+        surroundings.append((node.output[0], *around))
         raw.CopyFrom(node)
         if proof.made is not None:
             graph.initializer.append(onnx.numpy_helper.from_array(proof.made.corners, proof.made.name))
     for place in sorted((places[position] for position in plan.dead), reverse=True):
         del graph.node[place]
+    for output, before, after in surroundings:
+        _surround(graph, output, before, after)
     inputs = {value.name for value in graph.input}
     for entries in (graph.initializer, graph.value_info):
         for place in reversed(range(len(entries))):
             if entries[place].name in plan.unread and entries[place].name not in inputs:
                 del entries[place]
+
+
+def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[Any]]:
+    """Let a node read and write boxes where the graph has other axes; return the nodes that go before and after it."""
+    before, after = [], []
+    for place, name in enumerate((proof.box_predictions, proof.anchors)):
+        if name in proof.rows:
+            node.input[place] = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
+            before += _reshape(name, node.input[place], [-1, 4])
+    if proof.tail:
+        node.output[0] = graph.free_name(proof.decoded_boxes, "_rows")
+        after += _reshape(node.output[0], proof.decoded_boxes, [-1, *proof.tail])
+    return before, after
+
+
+def _reshape(source: str, result: str, shape: list[int]) -> list[Any]:
+    import onnx
+
+    value = onnx.numpy_helper.from_array(np.array(shape, np.int64))
+    form = onnx.helper.make_node("Constant", [], [f"{source}_to_{result}"], value=value)
+    return [form, onnx.helper.make_node("Reshape", [source, form.output[0]], [result], name=result)]
+
+
+def _surround(graph: Any, output: str, before: list[Any], after: list[Any]) -> None:
+    """Put nodes before and after the one that now makes an output."""
+    if not before and not after:
+        return
+    place = next(place for place, node in enumerate(graph.node) if output in node.output)
+    for node in reversed(after):
+        graph.node.insert(place + 1, node)
+    for node in reversed(before):
+        graph.node.insert(place, node)

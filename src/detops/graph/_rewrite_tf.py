@@ -13,6 +13,7 @@ from detops.graph._rewrite import Plan
 from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT
 from detops.graph._tf_schema import messages
 from detops.graph._tf_tensors import number_of
+from detops.graph._view import Graph
 
 FLOAT, INT32 = 1, 3  # DataType numbers
 
@@ -22,18 +23,49 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
     for plan in plans:
         for position, proof in plan.proofs.items():
             place = plan.graph.nodes[position].place
-            graph_def.node[place].CopyFrom(_new_node(plan, proof, graph_def.node[place]))
+            node = _new_node(plan, proof, graph_def.node[place])
+            graph_def.node[place].CopyFrom(_surrounded(graph_def, plan.graph, proof, node))
             add_function(graph_def, proof)
             if proof.made is not None:
-                _add_anchors(graph_def, proof.made.name, proof.made.corners)
+                _add_constant(graph_def, proof.made.name, proof.made.corners)
         for place in sorted((plan.graph.nodes[position].place for position in plan.dead), reverse=True):
             del graph_def.node[place]
 
 
-def _add_anchors(graph_def: Any, tensor: str, corners: np.ndarray[Any, Any]) -> None:
+def _surrounded(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> Any:
+    """Let a node read and write boxes where the graph has other axes; return the node that makes the output."""
+    for place, name in enumerate((proof.box_predictions, proof.anchors)):
+        if name in proof.rows:
+            rows = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
+            graph_def.node.add().CopyFrom(_reshape(graph_def, name, rows, [-1, 4], proof))
+            node.input[place] = rows.removesuffix(":0")
+    if not proof.tail:
+        return node
+    rows = graph.free_name(proof.decoded_boxes, "_rows")
+    made = graph_def.node.add()
+    made.CopyFrom(node)
+    made.name = rows.removesuffix(":0")
+    last = _reshape(graph_def, rows, proof.decoded_boxes, [-1, *proof.tail], proof)
+    last.device = node.device
+    if "_output_shapes" in node.attr:
+        last.attr["_output_shapes"].CopyFrom(node.attr["_output_shapes"])
+        del made.attr["_output_shapes"]
+    return last
+
+
+def _reshape(graph_def: Any, source: str, result: str, shape: Sequence[int], proof: Proof) -> Any:
+    form = f"{result.removesuffix(':0')}_form"
+    _add_constant(graph_def, form, np.array(shape, np.int32))
+    node = messages()["NodeDef"](name=result.removesuffix(":0"), op="Reshape", input=[source.removesuffix(":0"), form])
+    node.attr["T"].type = number_of(proof.dtype)
+    node.attr["Tshape"].type = INT32
+    return node
+
+
+def _add_constant(graph_def: Any, tensor: str, value: np.ndarray[Any, Any]) -> None:
     node = graph_def.node.add(name=tensor.partition(":")[0], op="Const")
-    node.attr["dtype"].type = number_of(corners.dtype)
-    set_tensor(node.attr["value"].tensor, corners)
+    node.attr["dtype"].type = number_of(value.dtype)
+    set_tensor(node.attr["value"].tensor, value)
 
 
 def check_room(graph_def: Any, proof: Proof, accepted: Sequence[Proof]) -> None:

@@ -123,6 +123,14 @@ class Graph:
             raise ValueError(f"model: the graph has a cycle through node {stuck.label!r}")
         return ordered
 
+    def free_name(self, tensor: str, suffix: str) -> str:
+        """Return a name for a new tensor, after that of another one: `boxes_rows` for `boxes`, also before a port."""
+        node, port = (tensor.partition(":")[0], ":0") if self.dialect == "tensorflow" else (tensor, "")
+        name = f"{node}{suffix}"
+        while f"{name}{port}" in self.producer or f"{name}{port}" in self.readers:
+            name += "_"
+        return f"{name}{port}"
+
     def constant(self, tensor: str) -> NDArray[Any] | None:
         """Return the value of a constant, or None where it is none, too large, or its data isn't at hand."""
         if tensor not in self._constants:
