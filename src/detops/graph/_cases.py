@@ -36,6 +36,7 @@ class Case:
 
     sides: tuple[Side, ...]
     required: bool = False  # the graph must run in it
+    unequal: bool = False  # anchors have fewer boxes, though the model permits as many
 
     def at(self, place: int, side: Side) -> Case:
         """Return the case with another side at one place."""
@@ -77,7 +78,7 @@ def list_cases(predictions: Shape, anchors: Shape) -> Iterator[Case]:
     if len(places) > MAX_OPEN:
         raise Refusal(f"{len(places)} axes of the anchors are open, and {MAX_OPEN} are as many as a proof can try")
     for chosen in product((False, True), repeat=len(places)):
-        case = Case(usual.sides)
+        case = Case(usual.sides, unequal=True)
         for place, spread in zip(places, chosen, strict=True):
             if spread:
                 case = case.at(place, replace(case.sides[place], least=2, spread=True))

@@ -41,6 +41,7 @@ class Proof:
     made: Made | None = None  # the anchors, where they are no tensor of the graph yet
     rows: frozenset[str] = frozenset()  # inputs of shape (N, 2, 2), which the node reads as (N, 4)
     tail: tuple[int, ...] = ()  # classes and 4, where the output has two axes for the node's last one
+    alike: bool = False  # it holds for as many anchors as box_predictions only, which the node doesn't ask for itself
 
     def seen(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         """Return what the node reads in the shape that the graph has it in."""
@@ -142,17 +143,33 @@ def _prove_on(claim: _Claim, ours: Shape, theirs: Shape) -> Proof:
     """Prove a claim about inputs of the given shapes, in every case."""
     known = _Known()
     first: Case | None = None
+    alike = False
     for case in list_cases(_without(ours, claim.axis), _without(theirs, claim.axis)):
-        known = _settle(claim, case, known)
+        try:
+            known = _settle(claim, case, known)
+        except Refusal:
+            # of one axis of boxes, a Reshape of the anchors sees to it that there are as many
+            if not (case.unequal and claim.views and len(case.sides) == 1):
+                raise
+            alike = True
         first = first or case
     if known.found is None or known.dtype is None or first is None:
         raise Refusal(f"the type of {claim.box_predictions} isn't known", depth=1)
     values = parameters(known.found, known.dtype, claim.axis, claim.width // 4)
     left = _with([side.value for side in first.sides], claim.axis, claim.width)
     right = _with([1 if side.spread else side.value for side in first.sides], claim.axis, 4)
-    names = claim.box_predictions, claim.anchors, claim.target
     return Proof(
-        *names, claim.nodes, values, known.dtype, (left, right[claim.missing :]), claim.made, claim.rows, known.tail
+        claim.box_predictions,
+        claim.anchors,
+        claim.target,
+        claim.nodes,
+        values,
+        known.dtype,
+        (left, right[claim.missing :]),
+        claim.made,
+        claim.rows,
+        known.tail,
+        alike,
     )
 
 

@@ -112,6 +112,10 @@ def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[An
         if name in proof.rows:
             node.input[place] = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
             before += _reshape(name, node.input[place], [-1, 4])
+    if proof.alike:
+        checked = graph.free_name(proof.decoded_boxes, "_as_many")
+        before += _as_many(node.input[0], node.input[1], checked)
+        node.input[1] = checked
     if proof.tail:
         node.output[0] = graph.free_name(proof.decoded_boxes, "_rows")
         after += _reshape(node.output[0], proof.decoded_boxes, [-1, *proof.tail])
@@ -124,6 +128,24 @@ def _reshape(source: str, result: str, shape: list[int]) -> list[Any]:
     value = onnx.numpy_helper.from_array(np.array(shape, np.int64))
     form = onnx.helper.make_node("Constant", [], [f"{source}_to_{result}"], value=value)
     return [form, onnx.helper.make_node("Reshape", [source, form.output[0]], [result], name=result)]
+
+
+def _as_many(predictions: str, anchors: str, result: str) -> list[Any]:
+    """Return nodes that pass anchors on, and fail where they aren't as many as the predictions.
+
+    Where a Concat puts the shape together, ONNX Runtime's optimizer replaces its only unknown size by -1.
+    """
+    import onnx
+
+    make = onnx.helper.make_node
+    names = {name: f"{result}_{name}" for name in ("kept", "fours", "shape", "form")}
+    constants = {"kept": np.array([True, False]), "fours": np.array([4, 4])}
+    return [
+        *(make("Constant", [], [names[key]], value=onnx.numpy_helper.from_array(constants[key])) for key in constants),
+        make("Shape", [predictions], [names["shape"]]),
+        make("Where", [names["kept"], names["shape"], names["fours"]], [names["form"]]),
+        make("Reshape", [anchors, names["form"]], [result], name=result),
+    ]
 
 
 def _surround(graph: Any, output: str, before: list[Any], after: list[Any]) -> None:

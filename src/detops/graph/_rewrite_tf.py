@@ -39,6 +39,8 @@ def _surrounded(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> Any:
             rows = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
             graph_def.node.add().CopyFrom(_reshape(graph_def, name, rows, [-1, 4], proof))
             node.input[place] = rows.removesuffix(":0")
+    if proof.alike:
+        node.input[1] = _as_many(graph_def, graph, proof, node)
     if not proof.tail:
         return node
     rows = graph.free_name(proof.decoded_boxes, "_rows")
@@ -51,6 +53,27 @@ def _surrounded(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> Any:
         last.attr["_output_shapes"].CopyFrom(node.attr["_output_shapes"])
         del made.attr["_output_shapes"]
     return last
+
+
+def _as_many(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> str:
+    """Pass anchors on through a Reshape that fails where they aren't as many as the predictions."""
+    result = graph.free_name(proof.decoded_boxes, "_as_many").removesuffix(":0")
+    for name, value in (("zero", [0]), ("one", [1]), ("four", [4]), ("axis", 0)):
+        _add_constant(graph_def, f"{result}_{name}", np.array(value, np.int32))
+    listed = (
+        ("shape", "Shape", [node.input[0]], {"T": number_of(proof.dtype), "out_type": INT32}),
+        ("count", "StridedSlice", ["shape", "zero", "one", "one"], {"T": INT32, "Index": INT32}),
+        ("form", "ConcatV2", ["count", "four", "axis"], {"T": INT32, "Tidx": INT32}),
+        ("", "Reshape", [node.input[1], "form"], {"T": number_of(proof.dtype), "Tshape": INT32}),
+    )
+    for name, op, inputs, types in listed:
+        made = graph_def.node.add(name=f"{result}_{name}" if name else result, op=op)
+        made.input.extend(each if each in node.input else f"{result}_{each}" for each in inputs)
+        for key, kind in types.items():
+            made.attr[key].type = kind
+        if op == "ConcatV2":
+            made.attr["N"].i = 2
+    return result
 
 
 def _reshape(graph_def: Any, source: str, result: str, shape: Sequence[int], proof: Proof) -> Any:
