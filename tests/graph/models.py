@@ -72,6 +72,23 @@ def decode_model(
     return model
 
 
+def torchvision_head() -> onnx.ModelProto:
+    """Return the head of a Faster R-CNN, which deals all predictions out to the proposals: (1, N * 12) to one."""
+    lines = {
+        "form": "counted = Shape(b)\ncount = Slice(counted, zero, one)\nform_of = Concat<axis=0>(count, any)",
+        "rows": "flat = Reshape(d, form_of)\ngrouped = Reshape(flat, groups)\nscaled = Div(grouped, scale)",
+        "halves": "t, s = Split<axis=2>(scaled)",
+        "boxes": "boxes = Unsqueeze(b, one)",
+        "corners": "lo, hi = Split<axis=2>(boxes)",
+        "joined": "out = Concat<axis=2>(low, high)",
+        "shape": "",
+        "out": "",
+    }
+    constants = {"groups": np.array([0, -1, 4]), "any": np.array([-1]), "zero": np.array([0]), "one": np.array([1])}
+    constants["scale"] = np.array([10, 10, 5, 5], np.float32)
+    return decode_model(lines, constants, inputs="float[M,12] d, float[N,4] b", outputs="float[P,Q,4] out")
+
+
 def session(model: onnx.ModelProto | bytes) -> onnxruntime.InferenceSession:
     """Return a session of stock ONNX Runtime."""
     options = onnxruntime.SessionOptions()

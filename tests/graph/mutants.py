@@ -22,6 +22,7 @@ from onnx import helper, numpy_helper
 from detops.graph import fuse_decode_bbox
 
 from . import feeds as feeding
+from . import models
 from .feeds import CHOICE, FORM, INDEX, Declared, Random
 
 DATA = Path(__file__).parents[1] / "data" / "graphs"
@@ -40,7 +41,15 @@ BASES = (
     "exports/tv_single_c3.dyn",
     "exports/mm_plain.dyn",
     "exports/mm_plain.ts",
+    "torchvision_head",
+    "two_axes_of_boxes",
 )
+MADE = {
+    "torchvision_head": models.torchvision_head,
+    "two_axes_of_boxes": lambda: models.decode_model(
+        inputs="float[H,W,4] d, float[H,W,4] b", outputs="float[P,Q,4] out"
+    ),
+}
 ULPS = 256
 
 
@@ -55,6 +64,8 @@ class Verdict:
 
 @cache
 def base(name: str) -> bytes:
+    if name in MADE:
+        return MADE[name]().SerializeToString()
     return (DATA / f"{name}.onnx").read_bytes()
 
 

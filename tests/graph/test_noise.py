@@ -9,7 +9,7 @@ from onnx import numpy_helper
 
 from detops.graph import fuse_decode_bbox
 
-from .models import CLIP, LINES, boxes, check_valid, decode_model, insert, operators, predictions, run
+from .models import CLIP, LINES, boxes, check_valid, decode_model, insert, operators, predictions, run, torchvision_head
 
 # each: the lines to change, the constants to add, and other arguments of decode_model
 MERGED = {
@@ -382,25 +382,8 @@ def test_classes_on_an_axis_of_their_own(opset: int) -> None:
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-3)
 
 
-def _torchvision_head() -> onnx.ModelProto:
-    """Return the head of a Faster R-CNN, which deals all predictions out to the proposals: (1, N * 12) to one."""
-    lines = {
-        "form": "counted = Shape(b)\ncount = Slice(counted, zero, one)\nform_of = Concat<axis=0>(count, any)",
-        "rows": "flat = Reshape(d, form_of)\ngrouped = Reshape(flat, groups)\nscaled = Div(grouped, scale)",
-        "halves": "t, s = Split<axis=2>(scaled)",
-        "boxes": "boxes = Unsqueeze(b, one)",
-        "corners": "lo, hi = Split<axis=2>(boxes)",
-        "joined": "out = Concat<axis=2>(low, high)",
-        "shape": "",
-        "out": "",
-    }
-    constants = {"groups": np.array([0, -1, 4]), "any": np.array([-1]), "zero": np.array([0]), "one": np.array([1])}
-    constants["scale"] = np.array([10, 10, 5, 5], np.float32)
-    return decode_model(lines, constants, inputs="float[M,12] d, float[N,4] b", outputs="float[P,Q,4] out")
-
-
 def test_as_many_anchors_are_asked_for_where_the_graph_groups_by_them() -> None:
-    model = _torchvision_head()
+    model = torchvision_head()
     fused, (finding,) = fuse_decode_bbox(model)
     assert (finding.fused, finding.box_predictions, finding.anchors, finding.classes) == (True, "d", "b", 3)
     assert "DecodeBboxV2" in operators(fused)

@@ -1,4 +1,4 @@
-"""Fusion in whole models of torchvision, as exported and after simplifiers: ``python tests/nightly/fuse_models.py FOLDER``.
+"""Fusion in whole models of torchvision, as exported and simplified: ``python tests/nightly/fuse_models.py FOLDER``.
 
 The models (with random weights, which need no download) are written to the folder, and each is run in ONNX Runtime
 before and after fusion. Simplifiers that aren't installed are left out. The table in ``docs/graph_fusion.md`` is made
@@ -7,6 +7,7 @@ of what this prints.
 
 import argparse
 import contextlib
+import io
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -55,7 +56,8 @@ def onnxslim(source: Path, target: Path) -> None:
     """Simplify."""
     import onnxslim as simplifier
 
-    simplifier.slim(str(source), str(target))
+    with contextlib.redirect_stdout(io.StringIO()):
+        simplifier.slim(str(source), str(target))
 
 
 def extended(source: Path, target: Path, level: str = "ORT_ENABLE_EXTENDED") -> None:

@@ -90,6 +90,8 @@ def _side(ours: int | None, theirs: int | None) -> Side:
     """Return the usual side of an axis with the lengths that a model states."""
     if ours is not None and theirs not in (ours, None, 1):
         raise Refusal(f"box_predictions and anchors have {ours} and {theirs} boxes along one axis", depth=1)
+    if ours == 1 and theirs is None:
+        raise Refusal("box_predictions have one box along an axis where anchors may have more", depth=3)
     spread = theirs == 1 and ours != 1
     value = ours if ours is not None or spread else theirs
     return Side(value, listed=value is not None and value < 2, spread=spread)
