@@ -1,4 +1,4 @@
-"""What mutants are fed: boxes at three sizes, and then in every shape and rank that their declared types permit."""
+"""What mutants are fed: boxes at a dozen sizes, and then in every shape and rank that their declared types permit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Random = np.random.Generator
 Declared = tuple[int | str | None, ...] | None  # a name binds a size; None is any size, or any rank
 Sizes = tuple[int, ...]
 
-SIZES = ((1, 1), (3, 6), (131, 2))  # the free dimensions of a model, none of them a size of the proof
+# the free dimensions of a model: one, equal, unequal, and next to the integers that mutants cut at
+SIZES = ((1, 1), (3, 6), (131, 2), (5, 5), (1, 7), (7, 1), (99, 2), (100, 3), (101, 1), (999, 1), (1000, 2), (1001, 1))
 SMALL = (6, 2)  # the sizes from which other shapes are made
 
 # An input through which a mutant hides another one's shape, by what stands before the other one's name.

@@ -1,13 +1,14 @@
-"""Mutants of TensorFlow graphs, run before and after fusion in the NumPy interpreter.
+"""Mutants of TensorFlow graphs, run before and after fusion: in TensorFlow where it is installed, else in NumPy.
 
 `python -m tests.graph.tf_mutants --mutants 2000 --seed 1` runs many and prints the counts.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -63,11 +64,32 @@ def judge(graph: Any, what: str, name: str) -> Verdict:
     with np.errstate(all="ignore"):
         return compared(
             what,
-            lambda feeds: interpreter.run(graph, feeds, outputs),
-            lambda feeds: interpreter.run(after, feeds, outputs),
+            runner(graph, outputs),
+            runner(after, outputs),
             _feeds(graph, parse(base(name))),
             findings,
         )
+
+
+def runner(graph: Any, outputs: list[str]) -> Callable[[dict[str, Any]], list[Any]]:
+    """Return what runs a graph: a session of TensorFlow where there is one, made when it is asked for."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return lambda feeds: interpreter.run(graph, feeds, outputs)
+    made = cache(lambda: _session(graph))
+
+    def run(feeds: dict[str, Any]) -> list[Any]:
+        return made().run([f"{name}:0" for name in outputs], {f"{name}:0": value for name, value in feeds.items()})
+
+    return run
+
+
+def _session(graph: Any) -> Any:
+    import tensorflow
+
+    made = tensorflow.Graph()
+    with made.as_default():
+        tensorflow.import_graph_def(tensorflow.compat.v1.GraphDef.FromString(graph.SerializeToString()), name="")
+    return tensorflow.compat.v1.Session(graph=made)
 
 
 def _inputs(graph: Any) -> dict[str, Any]:
