@@ -12,6 +12,8 @@ from detops.graph._finding import Refusal
 from detops.graph._forms import Pool
 from detops.graph._poly import Poly
 
+from .differential import evaluated
+
 X, Y, Z = ((((("x", slot),), Fraction(1)),) for slot in range(3))
 
 
@@ -84,25 +86,9 @@ def test_pool_agrees_with_numbers(steps: list[tuple[str, int, int]]) -> None:
         assert tensor.shape == value.shape
         for element, wanted in zip(tensor.ravel(), value.ravel(), strict=True):
             poly, slots = pool.element(int(element))
-            assert _evaluate(poly, [symbols[slot] for slot in slots]) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+            assert evaluated(poly, [symbols[slot] for slot in slots]) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
             assert sorted(_poly.used_slots(poly)) == list(range(len(slots)))
             assert slots == sorted(set(slots))
-
-
-def _evaluate(poly: Poly, slots: list[float]) -> float:
-    total = 0.0
-    for monomial, coefficient in poly:
-        product = float(coefficient)
-        for atom in monomial:
-            if atom[0] == "x":
-                product *= slots[atom[1]]
-            elif atom[0] == "exp":
-                product *= np.exp(_evaluate(atom[1], slots))
-            else:
-                pick = min if atom[0] == "min" else max
-                product *= pick(_evaluate(atom[1], slots), float(atom[2]))
-        total += product
-    return total
 
 
 def test_equal_forms_of_other_symbols_are_not_the_same() -> None:
