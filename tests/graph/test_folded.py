@@ -162,6 +162,18 @@ def test_corners_that_no_floats_are_are_refused() -> None:
     assert "cannot be rebuilt exactly" in finding.reason
 
 
+@pytest.mark.parametrize(
+    ("number", "names"), [(np.inf, "wx"), (np.nan, "wx"), (3e38, "x")], ids=["infinity", "NaN", "twice is too much"]
+)
+def test_tables_that_no_corners_give_are_refused(number: float, names: str) -> None:
+    corners = np.round(boxes((ROWS, 4)))
+    for name in names:
+        table = columns(corners)[name].copy()
+        table[3] = number
+        _, findings = fuse_decode_bbox(folded(BY_COLUMN, corners, **{name: table}))
+        assert [finding.fused for finding in findings] == [False]
+
+
 def test_a_hundred_thousand_static_anchors_are_no_trouble() -> None:
     """One box stands for all, also where the model says how many there are."""
     count = 268_569

@@ -73,10 +73,14 @@ def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | No
     pairs = [_corners_of(outputs[place + 2], boxes) for place in (0, 1)]
     known: dict[int, Poly] = {}
     corners = np.empty((shape[-2] or 0, 4), dtype)
-    for place, pair in enumerate(pairs):
-        known |= _solved(pair, place)
-        low, high = (columns.value(poly) for poly in pair)
-        corners[:, place], corners[:, place + 2] = _rounded(low, high, corners.dtype)
+    with np.errstate(all="ignore"):  # a table may hold infinities, of which no corners are made
+        for place, pair in enumerate(pairs):
+            known |= _solved(pair, place)
+            half = _poly.constant_poly(Fraction(1, 2))
+            asked = _poly.subtract(pair[1], pair[0]), _poly.multiply(_poly.add(*pair), half)
+            exact = [columns.value(poly) for poly in pair]
+            wanted = [columns.value(poly).astype(dtype) for poly in asked]
+            corners[:, place], corners[:, place + 2] = _rounded(*exact, *wanted)
     cells = {name: Table(place, columns.expressions(value, place, known)) for name, (place, value) in tables.items()}
     return Made(graph.free_name(target, "_anchors"), corners, cells)
 
@@ -127,6 +131,8 @@ class _Columns:
         """Return a column as a power of two times one that is there already, or as a new one."""
         for symbol, values in self._values.items():
             at = int(np.argmax(np.abs(values)))
+            if not np.isfinite(values[at]) or not np.isfinite(column[at]):
+                continue
             factor = column[at] / values[at] if values[at] else 0.0
             if factor and abs(np.frexp(factor)[0]) == 0.5 and np.array_equal(values * factor, column):
                 return symbol, Fraction(float(factor))
@@ -190,12 +196,13 @@ def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
     }
 
 
-def _rounded(low: NDArray[np.float64], high: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _rounded(low: Any, high: Any, size: Any, centre: Any) -> tuple[Any, Any]:
     """Round corners so that the node finds the very sizes, and centres within a unit in the last place."""
-    size, centre = (high - low).astype(dtype), ((high + low) / 2).astype(dtype)
+    dtype = size.dtype
     first, last = low.astype(dtype), high.astype(dtype)
     unit = np.spacing(np.maximum(np.abs(first), np.abs(last)))
-    best = [np.where((first == low) & (last == high), 0, np.inf), first, last]
+    near = (last - first == size) & (np.abs((last + first) * dtype.type(0.5) - centre) <= unit)
+    best = [np.where(near & (first == low) & (last == high), 0, np.inf), first, last]
     for ours, theirs in _pairs(first, last, size):
         error = np.abs((theirs + ours) * dtype.type(0.5) - centre).astype(np.float64)
         error[(theirs - ours) != size] = np.inf
