@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from detops import _checks, _memory, _registry
+from detops import _checks, _memory, _plain, _registry
 
 
 class Space(Protocol):
@@ -44,14 +44,7 @@ class Host:
     """NumPy arrays."""
 
     def array(self, name: str, value: Any) -> np.ndarray:
-        if isinstance(value, np.ndarray):
-            return value
-        try:
-            if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-                return np.from_dlpack(value)
-            return np.asarray(value)
-        except (TypeError, ValueError, BufferError, RuntimeError) as error:
-            raise TypeError(f"{name}: expected an array, got {type(value).__name__} ({error})") from error
+        return _plain.array(name, value)
 
     def cast(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return np.asarray(array, dtype, order="C")
@@ -119,6 +112,7 @@ class Call:
         elif gpu_arrays:
             kind = type(gpu_arrays[0]).__name__
             raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {kind} on a GPU")
+        self.given = arrays
         self.inputs = {name: self.space.array(name, value) for name, value in arrays.items() if value is not None}
 
     def __getitem__(self, name: str) -> Any:
@@ -172,10 +166,9 @@ class Results:
         in_place: str | None = None,
     ) -> None:
         self._call = call
-        self._in_place = in_place
         self._targets: list[Any] = [None] * len(wanted)
+        outs = out if isinstance(out, tuple) else (out,)
         if out is not None:
-            outs = out if isinstance(out, tuple) else (out,)
             if len(outs) != len(wanted):
                 raise ValueError(f"out: expected {_arrays(len(wanted))}, got {_arrays(len(outs))}")
             self._targets = [
@@ -185,6 +178,8 @@ class Results:
             if any(call.space.overlap(*pair) for pair in itertools.combinations(self._targets, 2)):
                 raise ValueError("out: expected arrays that share no memory, got some that may")
         self._given = out
+        # Compared as the caller gave them: as this space sees them, one array may be two.
+        self._in_place = None if in_place is None or call.given[in_place] is not outs[0] else in_place
         self._dtypes = [np.dtype(dtype) for _, dtype, _ in wanted]
         self.buffers = [
             target if self._writable_directly(target, np.dtype(computed)) else call.space.empty(shape, computed)
@@ -196,9 +191,7 @@ class Results:
         if target is None or target.dtype != computed or not space.owns(target):
             return False
         return not any(
-            space.overlap(target, value)
-            for name, value in self._call.inputs.items()
-            if not (name == self._in_place and value is target)
+            space.overlap(target, value) for name, value in self._call.inputs.items() if name != self._in_place
         )
 
     def deliver(self) -> Any:
@@ -229,7 +222,9 @@ def _check_out(call: Call, out: Any, shape: tuple[int, ...], dtype: np.dtype) ->
             raise ValueError(f"out: expected an array in host memory, got {type(out).__name__} on a GPU")
         target, space = call.space.array("out", out), call.space
     elif isinstance(out, np.ndarray):
-        target, space = out, HOST
+        if _plain.masks(out):
+            raise ValueError("out: expected an array without masked elements, got one that masks some")
+        target, space = _plain.array("out", out), HOST
     else:
         raise ValueError(f"out: expected an array, got {type(out).__name__}")
     if tuple(target.shape) != shape or target.dtype != dtype:
