@@ -96,7 +96,7 @@ def test_out_with_masked_elements(operator: str) -> None:
     case = calls.ordinary(operator)
     results = calls.call(case)
     outs = tuple(np.ma.array(result, mask=True) for result in results)
-    with pytest.raises(ValueError, match="^out: expected an array without masked elements"):
+    with pytest.raises(ValueError, match=r"^out: expected an array without masked elements"):
         calls.call(case, out=outs if len(outs) > 1 else outs[0])
 
 
@@ -106,10 +106,10 @@ def test_masked_batch_indices(pool: Any, backend: str) -> None:
     # The comparison of a masked index is masked, which is false to "any".
     features, boxes = np.ones((2, 1, 4, 4)), np.tile([0.0, 0, 2, 2], (3, 1))
     masked = np.ma.masked_equal([0, -1, 1], -1)
-    with pytest.raises(TypeError, match="^batch_indices: expected no masked elements"):
+    with pytest.raises(TypeError, match=r"^batch_indices: expected no masked elements"):
         pool(features, boxes, 1, batch_indices=masked, backend=backend)
     rois = np.ma.concatenate([masked[:, np.newaxis], boxes], axis=1)
-    with pytest.raises(TypeError, match="^rois: expected no masked elements"):
+    with pytest.raises(TypeError, match=r"^rois: expected no masked elements"):
         pool(features, rois, 1, backend=backend)
 
 
