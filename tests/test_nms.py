@@ -29,16 +29,16 @@ L = np.array([0, 0, 1])
 def every_pair(boxes, scores, threshold, offset=0):
     """Greedy suppression in the type of the boxes, that compares every pair: what a grid must not change."""
     order = [i for i in np.lexsort((np.arange(len(scores)), -scores)) if not np.isnan(scores[i])]
-    low, high = boxes[:, :2], boxes[:, 2:] + boxes.dtype.type(offset)
+    low, high, added = boxes[:, :2], boxes[:, 2:], boxes.dtype.type(offset)
     with np.errstate(all="ignore"):
-        sides = high - low
+        sides = high - low + added
         areas = sides[:, 0] * sides[:, 1]
         areas[~((sides > 0).all(1) & np.isfinite(areas))] = 0
         kept, compared, count = [], np.empty(len(scores), int), 0
         for i in order:
             if areas[i] > 0:
                 rivals = compared[:count]
-                shared = np.minimum(high[i], high[rivals]) - np.maximum(low[i], low[rivals])
+                shared = np.minimum(high[i], high[rivals]) - np.maximum(low[i], low[rivals]) + added
                 shared = np.maximum(shared, 0).prod(1)
                 if (shared / (areas[i] + areas[rivals] - shared) > boxes.dtype.type(threshold)).any():
                     continue
@@ -161,6 +161,28 @@ def test_thresholds_are_rounded_to_the_type_of_the_data(backend: str, dtype: str
     assert len(detops.nms(boxes, scores, 0.5, score_threshold=-np.inf, backend=backend)) == 2
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("threshold", [0.1, 0.2, 0.3, 0.4, 0.6, 0.8])
+def test_an_iou_that_is_the_threshold_in_float32(backend: str, threshold: float) -> None:
+    """The page says how to get what torchvision on the CPU decides: float32's IoU against float64's threshold."""
+    boxes = np.array([[0, 0, 10, 1], [0, 0, round(10 * threshold), 1]], np.float32)
+    scores = np.array([2, 1], np.float32)
+    ratio = boxes[1, 2] / boxes[0, 2]
+    assert ratio == np.float32(threshold)
+    assert float(ratio) > threshold
+    assert detops.nms(boxes, scores, threshold, backend=backend).tolist() == [0, 1]
+    below = np.nextafter(np.float32(threshold), np.float32(0))
+    assert detops.nms(boxes, scores, below, backend=backend).tolist() == [0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("side", [1e-24, 1e20])
+def test_areas_that_float32_cannot_hold(backend: str, side: float) -> None:
+    boxes, scores = side * np.array([[0.0, 0.0, 1.0, 1.0]] * 2), np.array([2.0, 1.0])
+    assert detops.nms(boxes.astype(np.float32), scores.astype(np.float32), 0.5, backend=backend).tolist() == [0, 1]
+    assert detops.nms(boxes, scores, 0.5, backend=backend).tolist() == [0]
+
+
 def test_scalars_of_numpy_are_numbers() -> None:
     found = detops.nms(B, S, np.float32(0.5), max_output_boxes=np.array(1), offset=np.int8(0))
     assert found.tolist() == [1]
@@ -182,7 +204,9 @@ REPORTED = subcases(
     "nms_center_point_box",
     "nms_float16",
     "nms_iou_threshold_extremes",
+    "nms_limit_beyond_int32",
     "nms_max_output_zero",
+    "nms_pixel_rule_in_other_units",
     "nms_score_threshold",
     "nms_zero_area",
 )
@@ -358,6 +382,12 @@ def _far(rng, count):
     return _uniform(rng, count) * 4 + 3e7
 
 
+def _pixels(rng, count):
+    # Corners of whole pixels, some of one pixel and some of none; from 2**24 on float32 knows only every second number.
+    low = rng.integers(0, 4 + 3 * np.sqrt(count), (count, 2)) + rng.choice([2**24 - 20, 2**24, 2**26])
+    return np.concatenate([low, low + rng.integers(-2, 9, (count, 2))], 1).astype(np.float64)
+
+
 def _slices(rng, count):
     # A box, then the end of it that has about the threshold's part of its area: the least that can suppress.
     boxes = _uniform(rng, count)
@@ -413,6 +443,7 @@ PLACES = [
     _needles,
     _slices,
     _far,
+    _pixels,
     _tiny,
     _huge,
     _giant_among_small,
@@ -440,8 +471,9 @@ def test_the_grid_changes_nothing(place, dtype: str) -> None:
             np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {count} {threshold}")
             few = detops.nms(boxes, scores, threshold, max_output_boxes=7)
             np.testing.assert_array_equal(few, wanted[:7], err_msg=f"{seed} {count} {threshold}")
-        wanted = every_pair(boxes, scores, 0.4, 1)
-        np.testing.assert_array_equal(detops.nms(boxes, scores, 0.4, offset=1), wanted)
+            wanted = every_pair(boxes, scores, threshold, 1)
+            found = detops.nms(boxes, scores, threshold, offset=1)
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {count} {threshold}, offset")
 
 
 @given(
@@ -450,10 +482,12 @@ def test_the_grid_changes_nothing(place, dtype: str) -> None:
     st.sampled_from(PLACES),
     st.floats(0, 1),
     st.sampled_from(["float32", "float64"]),
+    st.sampled_from([0, 1]),
 )
-def test_the_grid_changes_nothing_anywhere(seed, count, place, threshold, dtype) -> None:
+def test_the_grid_changes_nothing_anywhere(seed, count, place, threshold, dtype, offset) -> None:
     boxes, scores = scene(place, seed, count, dtype)
-    np.testing.assert_array_equal(detops.nms(boxes, scores, threshold), every_pair(boxes, scores, threshold))
+    found = detops.nms(boxes, scores, threshold, offset=offset)
+    np.testing.assert_array_equal(found, every_pair(boxes, scores, threshold, offset))
 
 
 @numba.njit(error_model="numpy")
@@ -620,11 +654,11 @@ def test_box_iou() -> None:
 def test_no_fused_arithmetic_on_the_gpu() -> None:
     """A fused multiply-add rounds once where the CPU rounds twice, and would decide otherwise."""
     for real, suffix in (("float32", "f32"), ("float64", "f64")):
-        table, whole = ["array", real, 2], ["array", "int64", 1]
+        table, whole = ["array", real, 2, "C"], ["array", "int64", 1, "C"]
         kernels = {
             "load_boxes": [table, whole, "int64", real, table],
-            "compare_within_chunks": [table, whole, whole, real, ["array", "uint32", 2]],
-            "drop_later": ["int64", table, whole, whole, real, ["array", "uint8", 1]],
+            "compare_within_chunks": [table, whole, whole, real, real, ["array", "uint32", 2, "C"]],
+            "drop_later": ["int64", table, whole, whole, real, real, ["array", "uint8", 1, "C"]],
         }
         texts = compile_all([["detops._cuda.nms", name, types] for name, types in kernels.items()])
         for text in texts:

@@ -9,7 +9,7 @@ compared with what the chunk has kept. Memory grows with the number of candidate
 import numpy as np
 from numba.extending import register_jitable
 
-from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
+from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
 from detops._cuda.device import SIMULATED, cuda, jit, launch
 
 # The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
@@ -24,25 +24,31 @@ def load_boxes(boxes, rows, form, offset, loaded):
         row = rows[i]
         x1, x2 = box_side(boxes[row, 0], boxes[row, 2], form)
         y1, y2 = box_side(boxes[row, 1], boxes[row, 3], form)
-        x2 += offset
-        y2 += offset
         loaded[0, i], loaded[1, i], loaded[2, i], loaded[3, i] = x1, y1, x2, y2
-        loaded[4, i] = box_area(x1, y1, x2, y2)
+        loaded[4, i] = area_of_sides(side_length(x1, x2, offset), side_length(y1, y2, offset))
 
 
 @register_jitable
-def suppresses(loaded, i, j, threshold):
+def suppresses(loaded, i, j, threshold, offset):
     """Whether two candidates overlap too much."""
     if loaded[4, i] == 0 or loaded[4, j] == 0:
         return False
     shared = shared_area(
-        loaded[0, i], loaded[1, i], loaded[2, i], loaded[3, i], loaded[0, j], loaded[1, j], loaded[2, j], loaded[3, j]
+        loaded[0, i],
+        loaded[1, i],
+        loaded[2, i],
+        loaded[3, i],
+        loaded[0, j],
+        loaded[1, j],
+        loaded[2, j],
+        loaded[3, j],
+        offset,
     )
     return overlap_ratio(shared, loaded[4, i], loaded[4, j]) > threshold
 
 
 @jit
-def compare_within_chunks(loaded, segments, starts, threshold, bits):
+def compare_within_chunks(loaded, segments, starts, threshold, offset, bits):
     """One item is a candidate and a word of its chunk: a bit for each later candidate that it would suppress."""
     for item in range(cuda.grid(1), bits.size, cuda.gridsize(1)):
         i, word = item // WORDS, item % WORDS
@@ -51,7 +57,7 @@ def compare_within_chunks(loaded, segments, starts, threshold, bits):
         found = 0
         for bit in range(BITS):
             j = first + bit
-            if i < j < end and suppresses(loaded, i, j, threshold):
+            if i < j < end and suppresses(loaded, i, j, threshold, offset):
                 found |= 1 << bit
         bits[i, word] = found
 
@@ -75,14 +81,14 @@ def keep_in_chunk(chunk, starts, bits, limit, alive, counts):
 
 
 @jit
-def drop_later(chunk, loaded, segments, starts, threshold, alive):
+def drop_later(chunk, loaded, segments, starts, threshold, offset, alive):
     """One item is one candidate: it is dropped where a candidate that the chunk has kept suppresses it."""
     for i in range(cuda.grid(1), segments.size, cuda.gridsize(1)):
         first = starts[segments[i]] + chunk * CHUNK
         if i < first + CHUNK:
             continue
         for j in range(first, first + CHUNK):
-            if alive[i] and alive[j] and suppresses(loaded, j, i, threshold):
+            if alive[i] and alive[j] and suppresses(loaded, j, i, threshold, offset):
                 alive[i] = 0
 
 
@@ -118,11 +124,11 @@ def survivors(boxes, rows, segments, threshold, limit, form, offset):
     alive = cuda.to_device(np.ones(rows.size, np.uint8))
     counts = cuda.to_device(np.zeros(starts.size - 1, np.int64))
     launch(load_boxes, rows.size, boxes, rows, form, real(offset), loaded)
-    launch(compare_within_chunks, bits.size, loaded, segments, starts, real(threshold), bits)
+    launch(compare_within_chunks, bits.size, loaded, segments, starts, real(threshold), real(offset), bits)
     for chunk in range(chunks):
         launch(keep_in_chunk, counts.size, chunk, starts, bits, limit, alive, counts)
         if chunk + 1 < chunks:
-            launch(drop_later, rows.size, chunk, loaded, segments, starts, real(threshold), alive)
+            launch(drop_later, rows.size, chunk, loaded, segments, starts, real(threshold), real(offset), alive)
     return alive.copy_to_host().astype(bool)
 
 

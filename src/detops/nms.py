@@ -38,7 +38,7 @@ def nms(
     max_output_boxes : int, optional
         Keep at most so many; None for no limit.
     offset : {0, 1}, default 0
-        1 adds 1 to widths and heights, for corners that count whole pixels (as older detectors do).
+        1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -63,10 +63,10 @@ def nms(
 
     Notes
     -----
-    A box with x2 <= x1 or y2 <= y1, with a NaN, or with an area that is infinite in the dtype overlaps nothing: it is
-    kept, and suppresses no other. IoUs are computed in the wider dtype of `boxes` and `scores`, at least float32, and
-    the thresholds are rounded to it before they are compared. The definition is that of ``torchvision.ops.nms`` and
-    of MMCV's operator ``NMS``.
+    A box with x2 <= x1 or y2 <= y1, with a NaN, or with an area that is infinite or rounds to 0 in the dtype (float32:
+    sides above 1e19 or below 1e-23) overlaps nothing: it is kept, and suppresses no other. IoUs are computed in the
+    wider dtype of `boxes` and `scores`, at least float32, and the thresholds are rounded to it before they are
+    compared. The definition is that of ``torchvision.ops.nms`` and of MMCV's operator ``NMS``.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def batched_nms(
     max_output_boxes : int, optional
         Keep at most so many, of all labels together; None for no limit.
     offset : {0, 1}, default 0
-        1 adds 1 to widths and heights, for corners that count whole pixels (as older detectors do).
+        1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional

@@ -68,11 +68,11 @@ def non_max_suppression(
 
     Notes
     -----
-    A box without area (a negative width or height among them), with a NaN, or with an area that is infinite in the
-    dtype overlaps nothing: it is selected, and suppresses no other. IoUs are computed in the wider dtype of `boxes`
-    and `scores`, at least float32, and the thresholds are rounded to it before they are compared. The definition is
-    that of ONNX NonMaxSuppression, versions 10 and 11, as ONNX's reference and ONNX Runtime read it: a score equal to
-    the threshold is dropped.
+    A box without area (a negative width or height among them), with a NaN, or with an area that is infinite or rounds
+    to 0 in the dtype overlaps nothing: it is selected, and suppresses no other. IoUs are computed in the wider dtype of
+    `boxes` and `scores`, at least float32, and the thresholds are rounded to it before they are compared. The
+    definition is that of ONNX NonMaxSuppression, versions 10 and 11, as ONNX's reference and ONNX Runtime read it: a
+    score equal to the threshold is dropped.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def non_max_suppression_padded(
     center_point_box : bool, default False
         How `boxes` are given.
     offset : {0, 1}, default 0
-        1 adds 1 to widths and heights, for corners that count whole pixels (as older detectors do).
+        1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
     out : numpy.ndarray of int32, optional
         Where to write the result: its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional

@@ -51,6 +51,12 @@ _ODD = np.array(
 )
 _ODD_SCORES = np.array([1, 0.5, 0.5, np.inf, -np.inf, -1, 3, 3, 0, 2, 4, 0.25, np.nan, -0.0])
 
+# Neighbouring numbers are further apart here than the pixel that an offset adds: far in float32, and in float64.
+_FAR = [
+    (f"{name}, far away", place + step * np.array([[0, 0, 0, 0], [0, 0, 0, 0], [8, 0, 8, 0], [8, 0, 16, 8]], float))
+    for name, place, step in (("offset", 2.0**24, 1), ("offset, farther", 2.0**60, 2.0**40))
+]
+
 _EVERYWHERE = [
     ("plain", _B, _S, {"iou_threshold": 0.5}),
     ("threshold of 0", _B, _S, {"iou_threshold": 0}),
@@ -71,6 +77,7 @@ _EVERYWHERE = [
     ("odd boxes and scores", _ODD, _ODD_SCORES, {"iou_threshold": 0.5}),
     ("odd boxes, offset", _ODD, _ODD_SCORES, {"iou_threshold": 0.5, "offset": 1}),
     ("odd boxes, threshold of 0", _ODD, _ODD_SCORES, {"iou_threshold": 0}),
+    *((name, boxes, _S[:4], {"iou_threshold": 0.5, "offset": 1}) for name, boxes in _FAR),
 ]
 _PER_CLASS = [
     ("all", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5}),

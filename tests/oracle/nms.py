@@ -10,12 +10,12 @@ import numpy as np
 def iou(a, b, offset=0):
     """Intersection over union of (x1, y1, x2, y2), 0 where it is not defined."""
     zero, one = a.dtype.type(0), a.dtype.type(offset)
-    sides = [(box[2] + one - box[0], box[3] + one - box[1]) for box in (a, b)]
+    sides = [(box[2] - box[0] + one, box[3] - box[1] + one) for box in (a, b)]
     areas = [width * height if width > 0 and height > 0 else zero for width, height in sides]
     if not all(0 < area < np.inf for area in areas):
         return zero
-    width = min(a[2], b[2]) + one - max(a[0], b[0])
-    height = min(a[3], b[3]) + one - max(a[1], b[1])
+    width = min(a[2], b[2]) - max(a[0], b[0]) + one
+    height = min(a[3], b[3]) - max(a[1], b[1]) + one
     if width <= 0 or height <= 0:
         return zero
     shared = width * height

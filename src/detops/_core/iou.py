@@ -24,10 +24,20 @@ def box_side(first: real, second: real, form: cython.Py_ssize_t) -> tuple[real, 
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def box_area(x1: real, y1: real, x2: real, y2: real) -> real:
-    """Area of a box; 0 for one that can overlap nothing: turned, NaN, or of an area that overflows."""
-    width: real = x2 - x1
-    height: real = y2 - y1
+def side_length(first: real, second: real, offset: real) -> real:
+    """Length of a side from its ends, and what is added to it: 1 where corners count whole pixels.
+
+    The offset is added to the length: added to an end, it would be lost where coordinates are large.
+    """
+    return second - first + offset
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def area_of_sides(width: real, height: real) -> real:
+    """Area of a box; 0 for one that can overlap nothing: turned, NaN, or of an area that overflows or underflows."""
     area: real = product(width, height)
     # An area that is infinite, or not a number, is not 0 when it is taken from itself.
     if width > typed(0, width) and height > typed(0, height) and area - area == typed(0, area):
@@ -39,14 +49,26 @@ def box_area(x1: real, y1: real, x2: real, y2: real) -> real:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def shared_area(ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real) -> real:
+def box_area(x1: real, y1: real, x2: real, y2: real) -> real:
+    """Area of a box (x1, y1, x2, y2); 0 for one that can overlap nothing, as ``area_of_sides`` has it."""
+    none: real = typed(0, x1)
+    return area_of_sides(side_length(x1, x2, none), side_length(y1, y2, none))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def shared_area(
+    ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real, offset: real
+) -> real:
     """Area that two boxes, each with an area above 0, have in common."""
     left: real = ax1 if ax1 > bx1 else bx1
     top: real = ay1 if ay1 > by1 else by1
     right: real = ax2 if ax2 < bx2 else bx2
     bottom: real = ay2 if ay2 < by2 else by2
-    width: real = right - left
-    height: real = bottom - top
+    width: real = side_length(left, right, offset)
+    height: real = side_length(top, bottom, offset)
     width = width if width > typed(0, width) else typed(0, width)
     height = height if height > typed(0, height) else typed(0, height)
     return product(width, height)
@@ -71,7 +93,7 @@ def box_iou(ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx
     area_b: real = box_area(bx1, by1, bx2, by2)
     if area_a == typed(0, area_a) or area_b == typed(0, area_b):
         return typed(0, area_a)
-    return overlap_ratio(shared_area(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2), area_a, area_b)
+    return overlap_ratio(shared_area(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2, typed(0, ax1)), area_a, area_b)
 
 
 @cython.cfunc

@@ -1,4 +1,6 @@
 # Boxes that were kept: side by side in blocks, and in the cells of a grid where there is one.
+from libc.math cimport INFINITY
+
 cdef enum:
     LANES = 16
     # Boxes of a cell lie in smaller blocks, as most cells hold few.
@@ -15,6 +17,9 @@ cdef struct Box:
     real y1
     real x2
     real y2
+    # Lengths of the sides: with the offset, which the corners are without.
+    real width
+    real height
     real area
 
 cdef struct Block:
@@ -55,14 +60,13 @@ cdef inline Box load_box(const real* box, const Rule* rule) noexcept nogil:
     cdef Box found
     found.x1, found.x2 = box_side(box[0], box[2], rule.form)
     found.y1, found.y2 = box_side(box[1], box[3], rule.form)
-    found.x2 += rule.offset
-    found.y2 += rule.offset
-    found.area = box_area(found.x1, found.y1, found.x2, found.y2)
+    found.width = side_length(found.x1, found.x2, rule.offset)
+    found.height = side_length(found.y1, found.y2, rule.offset)
+    found.area = area_of_sides(found.width, found.height)
     return found
 
 
-cdef inline bint all_suppress(const Kept* kept, const Box* box, real threshold) noexcept nogil:
-    """Compare with every kept box. Lanes that hold none are all 0, and overlap nothing."""
+cdef inline bint in_blocks(const Kept* kept, const Box* box, real threshold, real offset) noexcept nogil:
     cdef const Block* block
     cdef Py_ssize_t at
     cdef int lane, hit
@@ -72,14 +76,14 @@ cdef inline bint all_suppress(const Kept* kept, const Box* box, real threshold) 
         for lane in range(LANES):
             hit |= overlap_ratio(
                 shared_area(box.x1, box.y1, box.x2, box.y2,
-                            block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane]),
+                            block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane], offset),
                 box.area, block.area[lane]) > threshold
         if hit:
             return True
     return False
 
 
-cdef inline bint cell_suppresses(const Kept* kept, const Cell* cell, const Box* box, real threshold) noexcept nogil:
+cdef inline bint in_nodes(const Kept* kept, const Cell* cell, const Box* box, real threshold, real offset) noexcept nogil:
     cdef int at = cell.newest
     cdef const Node* node
     cdef int lane, hit
@@ -89,12 +93,34 @@ cdef inline bint cell_suppresses(const Kept* kept, const Cell* cell, const Box* 
         for lane in range(NODE_LANES):
             hit |= overlap_ratio(
                 shared_area(box.x1, box.y1, box.x2, box.y2,
-                            node.x1[lane], node.y1[lane], node.x2[lane], node.y2[lane]),
+                            node.x1[lane], node.y1[lane], node.x2[lane], node.y2[lane], offset),
                 box.area, node.area[lane]) > threshold
         if hit:
             return True
         at = node.before
     return False
+
+
+# Compilers leave a sum with the constant -0.0 out, and usually there is no offset.
+cdef inline bint all_suppress(const Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
+    """Whether one of all kept boxes overlaps a box too much."""
+    if rule.offset == 0:
+        return in_blocks(kept, box, rule.threshold, -0.0)
+    return in_blocks(kept, box, rule.threshold, rule.offset)
+
+
+cdef inline bint cell_suppresses(const Kept* kept, const Cell* cell, const Box* box, const Rule* rule) noexcept nogil:
+    """Whether one of the boxes of a cell does."""
+    if rule.offset == 0:
+        return in_nodes(kept, cell, box, rule.threshold, -0.0)
+    return in_nodes(kept, cell, box, rule.threshold, rule.offset)
+
+
+cdef inline void empty_lanes(real* x1, int lanes) noexcept nogil:
+    """Lanes that hold no box begin at infinity, and so overlap nothing, whatever the offset."""
+    cdef int lane
+    for lane in range(lanes):
+        x1[lane] = INFINITY
 
 
 cdef inline void* room(void* items, Py_ssize_t count, Py_ssize_t* capacity, size_t size) noexcept nogil:
@@ -117,6 +143,7 @@ cdef inline int put_in_cell(Kept* kept, Cell* cell, const Box* box) noexcept nog
             return -1
         kept.nodes = <Node*> nodes
         memset(&kept.nodes[kept.nodes_count], 0, sizeof(Node))
+        empty_lanes(kept.nodes[kept.nodes_count].x1, NODE_LANES)
         kept.nodes[kept.nodes_count].before = cell.newest
         cell.newest = <int> kept.nodes_count
         kept.nodes_count += 1
@@ -138,6 +165,7 @@ cdef inline int put_in_block(Kept* kept, const Box* box) noexcept nogil:
             return -1
         kept.blocks = <Block*> blocks
         memset(&kept.blocks[at], 0, sizeof(Block))
+        empty_lanes(kept.blocks[at].x1, LANES)
     block = &kept.blocks[at]
     block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane] = box.x1, box.y1, box.x2, box.y2
     block.area[lane] = box.area

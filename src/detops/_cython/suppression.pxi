@@ -25,13 +25,17 @@ cdef struct Region:
     Py_ssize_t bottom
     Py_ssize_t cells
 
-cdef inline Region region_of(const Kept* kept, const Box* box, real margin) noexcept nogil:
-    """Cells under a box that loses such a part of its sides at each end."""
+cdef inline Region region_of(const Kept* kept, const Box* box, real margin, real offset) noexcept nogil:
+    """Cells under a box that loses such a part of its sides at each end.
+
+    Boxes that share something, the offset included, meet in a cell: an end and what moves it are rounded together once,
+    and that keeps their order. So no offset is put on an end beforehand, and no margin is cut off one.
+    """
     cdef Region region
-    cdef real x = margin * (box.x2 - box.x1)
-    cdef real y = margin * (box.y2 - box.y1)
-    region.left, region.right = cell_of(box.x1 + x, kept.cells_x), cell_of(box.x2 - x, kept.cells_x)
-    region.top, region.bottom = cell_of(box.y1 + y, kept.cells_y), cell_of(box.y2 - y, kept.cells_y)
+    cdef real x = margin * max(box.x2 - box.x1, <real> 0)
+    cdef real y = margin * max(box.y2 - box.y1, <real> 0)
+    region.left, region.right = cell_of(box.x1 + x, kept.cells_x), cell_of(box.x2 + (offset - x), kept.cells_x)
+    region.top, region.bottom = cell_of(box.y1 + y, kept.cells_y), cell_of(box.y2 + (offset - y), kept.cells_y)
     region.cells = (region.right - region.left + 1) * (region.bottom - region.top + 1)
     return region
 
@@ -40,16 +44,16 @@ cdef inline Cell* cell_at(const Kept* kept, Py_ssize_t x, Py_ssize_t y) noexcept
     return &kept.cells[(x + y * <Py_ssize_t> ROW) & kept.mask]
 
 
-cdef inline bint suppressed(const Kept* kept, const Box* box, real threshold) noexcept nogil:
+cdef inline bint suppressed(const Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
     cdef Region region
     cdef const Cell* cell
     cdef Py_ssize_t x, y
     cdef Py_ssize_t nearby
     if kept.cells == NULL:
-        return all_suppress(kept, box, threshold)
-    region = region_of(kept, box, 0)
+        return all_suppress(kept, box, rule)
+    region = region_of(kept, box, 0, rule.offset)
     if region.cells > MOST_CELLS:
-        return all_suppress(kept, box, threshold)
+        return all_suppress(kept, box, rule)
     nearby = kept.cells[kept.mask + 1].boxes
     for y in range(region.top, region.bottom + 1):
         for x in range(region.left, region.right + 1):
@@ -57,20 +61,20 @@ cdef inline bint suppressed(const Kept* kept, const Box* box, real threshold) no
             nearby += cell.boxes
             prefetch(kept.nodes + max(cell.newest, 0))
     if nearby * COST > kept.count:
-        return all_suppress(kept, box, threshold)
+        return all_suppress(kept, box, rule)
     for y in range(region.top, region.bottom + 1):
         for x in range(region.left, region.right + 1):
-            if cell_suppresses(kept, cell_at(kept, x, y), box, threshold):
+            if cell_suppresses(kept, cell_at(kept, x, y), box, rule):
                 return True
-    return cell_suppresses(kept, &kept.cells[kept.mask + 1], box, threshold)
+    return cell_suppresses(kept, &kept.cells[kept.mask + 1], box, rule)
 
 
-cdef inline int keep(Kept* kept, const Box* box, real threshold) noexcept nogil:
+cdef inline int keep(Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
     cdef Region region
     cdef Py_ssize_t x, y
     cdef int failed = put_in_block(kept, box)
     if kept.cells != NULL:
-        region = region_of(kept, box, core_margin(threshold, box.area))
+        region = region_of(kept, box, core_margin(rule.threshold, box.area), rule.offset)
         if region.cells > MOST_CELLS:
             return failed | put_in_cell(kept, &kept.cells[kept.mask + 1], box)
         for y in range(region.top, region.bottom + 1):
@@ -104,7 +108,7 @@ cdef int make_grid(Kept* kept, const Candidate* candidates, Py_ssize_t count, co
     for i in range(SAMPLES):
         box = load_box(boxes + 4 * candidates[i * (count - 1) // (SAMPLES - 1)].index, rule)
         if box.area > 0:
-            widths[found], heights[found] = box.x2 - box.x1, box.y2 - box.y1
+            widths[found], heights[found] = box.width, box.height
             found += 1
     if found == 0:
         return 0
@@ -144,9 +148,9 @@ cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, con
         prefetch(boxes + 4 * items[min(i + AHEAD, count - 1)].index)
         box = load_box(boxes + 4 * items[i].index, rule)
         if box.area > 0:
-            if suppressed(&kept, &box, rule.threshold):
+            if suppressed(&kept, &box, rule):
                 continue
-            failed = keep(&kept, &box, rule.threshold)
+            failed = keep(&kept, &box, rule)
         items[selected] = items[i]
         selected += 1
     free(queue.ends)

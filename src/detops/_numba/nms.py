@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from detops._core.iou import box_area, box_side, is_candidate, overlap_ratio, shared_area
+from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
 from detops._numba.spread import jit, read_only, spread
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
@@ -24,12 +24,12 @@ def in_order(scores, threshold, strict):
 
 
 @jit
-def suppressed(x1, y1, x2, y2, area, kept, count, threshold):
-    """Whether one of the first boxes of kept, whose unused columns are 0, overlaps a box too much."""
+def suppressed(x1, y1, x2, y2, area, kept, count, threshold, offset):
+    """Whether one of the first boxes of kept, whose unused columns overlap nothing, overlaps a box too much."""
     for start in range(0, count, LANES):
         hits = 0
         for i in range(start, start + LANES):
-            shared = shared_area(x1, y1, x2, y2, kept[0, i], kept[1, i], kept[2, i], kept[3, i])
+            shared = shared_area(x1, y1, x2, y2, kept[0, i], kept[1, i], kept[2, i], kept[3, i], offset)
             hits += overlap_ratio(shared, area, kept[4, i]) > threshold
         if hits:
             return True
@@ -40,6 +40,8 @@ def suppressed(x1, y1, x2, y2, area, kept, count, threshold):
 def select(order, boxes, threshold, limit, form, offset):
     """Move the boxes that are kept to the head of order; return how many."""
     kept = np.zeros((5, min(limit, order.size) + LANES), boxes.dtype)
+    # What begins at infinity overlaps nothing, whatever the offset.
+    kept[0] = np.inf
     compared = 0
     selected = 0
     for at in range(order.size):
@@ -48,11 +50,9 @@ def select(order, boxes, threshold, limit, form, offset):
         box = order[at]
         x1, x2 = box_side(boxes[box, 0], boxes[box, 2], form)
         y1, y2 = box_side(boxes[box, 1], boxes[box, 3], form)
-        x2 += offset
-        y2 += offset
-        area = box_area(x1, y1, x2, y2)
+        area = area_of_sides(side_length(x1, x2, offset), side_length(y1, y2, offset))
         if area > 0:
-            if suppressed(x1, y1, x2, y2, area, kept, compared, threshold):
+            if suppressed(x1, y1, x2, y2, area, kept, compared, threshold, offset):
                 continue
             kept[0, compared], kept[1, compared], kept[2, compared], kept[3, compared] = x1, y1, x2, y2
             kept[4, compared] = area
