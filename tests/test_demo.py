@@ -141,12 +141,17 @@ def test_the_page_is_made_of_test_digits():
     assert min(d["load_digits_index"] for d in digits) >= 1397
 
 
-def test_the_single_graph_holds_the_operators_of_mmcv_and_says_what_it_takes():
+def test_the_single_graph_holds_custom_operators_and_says_what_it_takes():
     onnx = pytest.importorskip("onnx", reason="reading a model needs onnx (the extra 'onnx')")
     model = onnx.load(demo.DATA / "digits.onnx")
     onnx.checker.check_model(model, full_check=True)
-    custom = sorted(node.op_type for node in model.graph.node if node.domain == "mmcv")
-    assert custom == ["MMCVModulatedDeformConv2d", "MMCVRoiAlign", "NonMaxSuppression", "NonMaxSuppression"]
+    custom = sorted(f"{node.domain}::{node.op_type}" for node in model.graph.node if node.domain)
+    assert custom == [
+        "detops::NonMaxSuppression",
+        "detops::NonMaxSuppression",
+        "mmcv::MMCVModulatedDeformConv2d",
+        "mmcv::MMCVRoiAlign",
+    ]
     metadata = {entry.key: json.loads(entry.value) for entry in model.metadata_props}
     assert metadata["labels"] == demo.Settings.load().labels
     assert metadata["image"] == {"mode": "L", "range": [0, 255], "size": [256, 320]}

@@ -60,27 +60,26 @@ def test_errors(x, grid, options, error, message):
 
 
 def _options(case: Subcase) -> dict:
-    """Options of the public function from ONNX's attributes."""
-    return {**case.attributes, "align_corners": bool(case.attributes["align_corners"])}
+    """Options of the public function from ONNX's attributes, or from those of MMCV's grid_sampler."""
+    options = {**case.attributes, "align_corners": bool(case.attributes["align_corners"])}
+    if case.operator == "grid_sampler":
+        options["mode"] = MODES[options.pop("interpolation_mode")]
+        options["padding_mode"] = BORDERS[options["padding_mode"]]
+        options["reflect_first"] = True
+    return options
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    "case",
-    [
-        case
-        for case in subcases("gridsample_cubic_nearest_rules", "gridsample_nonfinite_and_huge_grid")
-        # MMCV's operator reflects before it rounds; the public function does as ONNX's.
-        if case.operator == "GridSample"
-    ],
-    ids=str,
+    "case", subcases("gridsample_cubic_nearest_rules", "gridsample_nonfinite_and_huge_grid"), ids=str
 )
 def test_bug_reports(case, backend):
-    grid, wanted = case.inputs["grid"], case.expected["Y"]
-    got = detops.grid_sample(case.inputs["X"], grid, **_options(case), backend=backend)
-    if case.attributes["padding_mode"] != "zeros":
+    (x, grid), (wanted,) = case.inputs.values(), case.expected.values()
+    options = _options(case)
+    got = detops.grid_sample(x, grid, **options, backend=backend)
+    if options["padding_mode"] != "zeros":
         # A free choice there; test_coordinates_that_are_not_finite holds ours.
-        defined = np.isfinite(grid).all(-1)[:, None] | (case.attributes["padding_mode"] == "border")
+        defined = np.isfinite(grid).all(-1)[:, None] | (options["padding_mode"] == "border")
         defined &= ~np.isnan(grid).any(-1)[:, None]
         got, wanted = got[defined], wanted[defined]
         assert len(got)
@@ -110,6 +109,7 @@ def calls(draw):
     grid = rng.integers(-32 * reach, 32 * reach + 1, (images, *draw(st.tuples(*[st.integers(1, 3)] * axes)), axes)) / 32
     grid[rng.uniform(size=grid.shape) < 0.1] = draw(st.sampled_from((np.nan, 0.0, 1.0, -1.0)))
     options = {"mode": mode, "padding_mode": draw(st.sampled_from(BORDERS)), "align_corners": draw(st.booleans())}
+    options["reflect_first"] = draw(st.booleans())
     # Where corners are aligned sizes less one are no powers of 2, and only float64 has halves to round.
     return x, grid, options, draw(st.sampled_from(("float32", "float64")))
 

@@ -4,7 +4,8 @@
     python examples/digits/export.py deform.npz src/detops/data/digits --single   # digits.onnx
 
 The two files run in any ONNX runtime. The single graph holds the whole detector: box decoding as plain
-operators in tensorpack's form; NonMaxSuppression, MMCVRoiAlign, MMCVModulatedDeformConv2d of domain mmcv.
+operators in tensorpack's form; MMCVRoiAlign and MMCVModulatedDeformConv2d of domain mmcv; NonMaxSuppression of domain
+detops.
 """
 
 import argparse
@@ -88,8 +89,8 @@ class Graph:
             list(self.initializers.values()),
         )
         opsets = [helper.make_opsetid("", OPSET)]
-        if any(node.domain == "mmcv" for node in self.nodes):
-            opsets.append(helper.make_opsetid("mmcv", 1))
+        custom = {node.domain for node in self.nodes} - {""}
+        opsets += [helper.make_opsetid(domain, 1) for domain in sorted(custom)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="detops")
         onnx.checker.check_model(model)
         return model
@@ -200,14 +201,14 @@ def suppress(graph: Graph, boxes: str, scores: str, iou: float, score: float) ->
             "NonMaxSuppression",
             graph.node("Unsqueeze", boxes, first),
             graph.node("Unsqueeze", scores, first),
-            domain="mmcv",
+            domain="detops",
             max_output_boxes_per_class=graph.settings.num_proposals,
             iou_threshold=float(iou),
             score_threshold=float(score),
             center_point_box=0,
             offset=0,
         )
-        rows = graph.node("Cast", rows, to=INT64)  # MMCV's rows are int32, and rows of -1 fill the rest
+        rows = graph.node("Cast", rows, to=INT64)  # the rows are int32, and rows of -1 fill the rest
         used = graph.node("GreaterOrEqual", column(graph, rows, 2), first)
         return graph.node("Compress", rows, used, axis=0)
 

@@ -11,6 +11,7 @@ from detops._call import Call
 # Elements that a sample weighs along each axis, by the names of ONNX and of torch.
 _TAPS = {"linear": 2, "nearest": 1, "cubic": 4, "bilinear": 2, "bicubic": 4}
 _BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
+_REFLECT_FIRST = 3  # reflection of a position before its nearest element is chosen
 
 
 def grid_sample(
@@ -20,6 +21,7 @@ def grid_sample(
     mode: str = "linear",
     padding_mode: str = "zeros",
     align_corners: bool = False,
+    reflect_first: bool = False,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -42,6 +44,10 @@ def grid_sample(
     align_corners : bool, default False
         Whether -1 and 1 (and the mirrors of "reflection") are the centres of the outermost elements, rather than
         their outer edges.
+    reflect_first : bool, default False
+        Of "nearest" under "reflection" alone: whether a point is mirrored into the map before its nearest element is
+        chosen, as torch and MMCV do, rather than after it, as ONNX does. They differ for points outside the map that are
+        exactly halfway between elements.
     out : numpy.ndarray, optional
         Where to write the result: its shape and dtype, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -69,9 +75,8 @@ def grid_sample(
     and so does one that is more than about a billion map sizes away. A NaN or infinite element of `x` reaches every
     point that has it among its neighbours, with whatever weight.
 
-    The definition is that of ONNX's GridSample, which agrees with ``torch.nn.functional.grid_sample`` but for one
-    thing: for "nearest" under "reflection" ONNX rounds before it reflects, torch after it, so that they differ
-    for points outside the map that are exactly halfway between elements. This function does as ONNX does. A cubic
+    The definition is that of ONNX's GridSample, which agrees with ``torch.nn.functional.grid_sample`` but for what
+    `reflect_first` says. A cubic
     sample of a volume, which ONNX defines, torch and ONNX Runtime do not have.
     There is no gradient.
 
@@ -89,6 +94,8 @@ def grid_sample(
     taps = _TAPS[_checks.choice("mode", mode, _TAPS)]
     border = _BORDERS[_checks.choice("padding_mode", padding_mode, _BORDERS)]
     align_corners = _checks.flag("align_corners", align_corners)
+    if _checks.flag("reflect_first", reflect_first) and (taps, border) == (1, _BORDERS["reflection"]):
+        border = _REFLECT_FIRST
     shape, points = _shapes(tuple(call["x"].shape), tuple(call["grid"].shape))
     if border and 0 in shape[2:]:
         raise ValueError(f"x: expected spatial axes of at least 1 for padding_mode {padding_mode!r}, got {shape}")

@@ -44,8 +44,8 @@ def roi_align(
     spatial_scale : float, default 1.0
         Multiplies the coordinates: 1/16 for a map with a stride of 16.
     sampling_ratio : int, default 0
-        A bin is sampled at ``sampling_ratio**2`` points. With 0 a bin has ``ceil(roi size / output size)`` points a
-        side, about one for each element of the map.
+        A bin is sampled at ``sampling_ratio**2`` points. With 0, or any number below, a bin has
+        ``ceil(roi size / output size)`` points a side, about one for each element of the map.
     aligned : bool, default True
         Whether the centre of the first element is at 0.5, so that coordinates are moved by -0.5 (ONNX's
         ``half_pixel``). Otherwise it is at 0, and a roi is taken to be at least 1 wide and high on the map (ONNX's
@@ -107,8 +107,8 @@ def roi_align(
     images = _rois.image_of_each(call)
     bins = _checks.pair("output_size", output_size, at_least=1)
     scale = _checks.real("spatial_scale", spatial_scale, positive=True)
-    # A ratio beyond the limit need not fit an index.
-    ratio = min(_checks.integer("sampling_ratio", sampling_ratio, at_least=0), MAX_POINTS + 1)
+    # A ratio beyond the limits need not fit an index.
+    ratio = max(min(_checks.integer("sampling_ratio", sampling_ratio), MAX_POINTS + 1), 0)
     shifted = _checks.flag("aligned", aligned)
     number = MODES[_checks.choice("mode", mode, MODES)]
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)

@@ -34,14 +34,15 @@ HEADER = '<ir_version: 8, opset_import: ["": {opset}, "mmcv": 1, "mmdeploy": 1, 
 MODELS = {
     "mmcv": """agraph (
         float[1, C, H, W] x, float[1, 18, H, W] o, float[1, 9, H, W] m, float[D, C, 3, 3] w, float[K, 5] r,
-        float[1, K, 4] b, float[1, 1, K] s
-    ) => (float[K, D, 2, 2] y, float[K, D, 2, 2] top, int64[K, D, 2, 2] i, int32[R, 3] n) {
+        float[1, K, 4] b, float[1, 1, K] s, float[K, 4] u, float[K] q
+    ) => (float[K, D, 2, 2] y, float[K, D, 2, 2] top, int64[K, D, 2, 2] i, int32[R, 3] n, int64[P] p) {
         f = mmcv.MMCVModulatedDeformConv2d <stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 1,
             deform_groups = 1> (x, o, m, w)
         y = mmcv.MMCVRoiAlign <output_height = 2, output_width = 2, spatial_scale = 0.5, sampling_ratio = 2,
             mode = "avg", aligned = 1> (f, r)
         top, i = mmcv.cummax <dim = 1> (y)
-        n = mmcv.NonMaxSuppression <iou_threshold = 0.5, max_output_boxes_per_class = 3> (b, s)
+        n = detops.NonMaxSuppression <iou_threshold = 0.5, max_output_boxes_per_class = 3> (b, s)
+        p = mmcv.NonMaxSuppression <iou_threshold = 0.5, offset = 0> (u, q)
     }""",
     "mmdeploy": """agraph (float[1, C, H, W] x, float[1, H, W, 2] g, float[C] v, float[K, 4] t, float[K, 4] b)
         => (float[1, C, H, W] y, float[1, C, H, W] z, float[K, 4] d) {
@@ -53,6 +54,7 @@ MODELS = {
 INPUTS = {
     "x": (1, 4, 8, 8), "o": (1, 18, 8, 8), "m": (1, 9, 8, 8), "w": (6, 4, 3, 3), "g": (1, 8, 8, 2), "v": (4,),
     "t": (5, 4), "b": (5, 4), "s": (1, 1, 5), "r": (5, 5),
+    "u": (5, 4), "q": (5,),
 }  # fmt: skip
 OPSETS = (11, 17)
 

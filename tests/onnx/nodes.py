@@ -1,6 +1,6 @@
 """For each family of operators: nodes to run, as inputs in the operator's order and attributes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,10 @@ def nodes(operator: Operator) -> st.SearchStrategy[Node]:
     return _STRATEGIES[operator.family](operator)
 
 
-def typed(operator: Operator, node: Node, dtype: str) -> Node:
-    """Return the node with every input of the node's own type in this dtype."""
+def typed(operator: Operator, node: Node, types: Sequence[str]) -> Node:
+    """Return the node with inputs of these types, one of the operator's combinations."""
     inputs, attributes = node
-    cast = [
-        array if array is None or declared.dtype != "T" else array.astype(dtype)
-        for declared, array in zip(operator.inputs, inputs, strict=False)
-    ]
+    cast = [None if array is None else array.astype(dtype) for array, dtype in zip(inputs, types, strict=False)]
     return cast, attributes
 
 
@@ -94,6 +91,16 @@ def _decode_bbox(draw: Any, operator: Operator) -> Node:
     return [_floats(draw, *shape), _floats(draw, *narrow, low=-9, high=9)], attributes
 
 
+@_family("nms")
+@st.composite
+def _nms(draw: Any, operator: Operator) -> Node:
+    count = draw(st.integers(0, 9))
+    boxes = _floats(draw, count, 4, low=0, high=8)
+    boxes[:, 2:] += boxes[:, :2]
+    attributes = {"iou_threshold": draw(st.sampled_from([0.0, 0.25, 0.5, 1.0])), "offset": draw(st.integers(0, 1))}
+    return [boxes, _floats(draw, count, low=-1, high=1)], attributes
+
+
 @_family("non_max_suppression_padded")
 @st.composite
 def _non_max_suppression_padded(draw: Any, operator: Operator) -> Node:
@@ -131,11 +138,14 @@ def _rois(draw: Any, operator: Operator) -> Node:
         "output_height": height,
         "output_width": width,
         "spatial_scale": draw(st.sampled_from([1.0, 0.5])),
-        "sampling_ratio": draw(st.integers(0, 2)),
+        "sampling_ratio": draw(st.integers(-2, 2)),
         "mode": draw(st.sampled_from(["avg", "max"])),
-        "aligned": draw(st.integers(0, 1)),
+        "aligned": draw(st.sampled_from(["half_pixel", "output_half_pixel"] if operator.domain == "" else [0, 1])),
     }
-    return [features, rois], named(operator, arguments)
+    arrays = {"features": features, "rois": rois}
+    if len(operator.inputs) == 3:
+        arrays |= {"rois": rois[:, 1:], "batch_indices": rois[:, 0].astype(np.int64)}
+    return ordered(operator, arrays), named(operator, arguments)
 
 
 @_family("grid_sample")
@@ -171,7 +181,7 @@ def _deform_conv2d(draw: Any, operator: Operator) -> Node:
     groups, offset_groups = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     stride, dilation = [[draw(st.integers(1, 2)) for _ in range(2)] for _ in range(2)]
     kernel = [draw(st.integers(1, 3)) for _ in range(2)]
-    onnx = operator.domain == ""
+    onnx = operator.name == "DeformConv"
     padding = [draw(_few) for _ in range(4 if onnx else draw(st.sampled_from([2, 4])))]
     # What the list means as (top, left, bottom, right).
     order = (0, 1, 2, 3) if onnx else (0, 2, 1, 3) if len(padding) == 4 else (0, 1, 0, 1)

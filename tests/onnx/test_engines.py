@@ -21,6 +21,16 @@ COMBINATIONS = [
 ]
 
 
+def types_of(operator: Operator, first: str, differ: bool) -> list[tuple[str, ...]]:
+    """The combinations of types that begin with one: those that have no other floats, or those that have."""
+    floats = [
+        [dtype for each, dtype in zip(operator.inputs, types, strict=True) if each.dtype == "T"]
+        for types in operator.combinations
+    ]
+    found = zip(operator.combinations, floats, strict=True)
+    return [types for types, own in found if own[0] == first and (len(set(own)) > 1) == differ]
+
+
 def same(got: list[np.ndarray], wanted: list[np.ndarray]) -> None:
     """Both engines call the same compiled kernels, so they agree in every bit."""
     assert len(got) == len(wanted)
@@ -35,12 +45,28 @@ def test_engines_agree(operator: Operator, dtype: str) -> None:
     @settings(max_examples=40)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        inputs, attributes = typed(operator, data.draw(nodes(operator)), dtype)
+        (types,) = types_of(operator, dtype, differ=False)
+        inputs, attributes = typed(operator, data.draw(nodes(operator)), types)
         proto = model(operator, inputs, attributes, named=data.draw(st.booleans()))
         with np.errstate(all="ignore"):
             wanted = run_reference(proto, feeds(operator, inputs))
         same(run_native(proto, feeds(operator, inputs)), wanted)
         assert {result.ndim for result in wanted} == {operator.rank or inputs[0].ndim}
+
+    check()
+
+
+@pytest.mark.parametrize(("operator", "dtype"), [each for each in COMBINATIONS if types_of(*each.values, differ=True)])
+def test_engines_agree_on_mixed_types(operator: Operator, dtype: str) -> None:
+    @settings(max_examples=20)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        types = data.draw(st.sampled_from(types_of(operator, dtype, differ=True)))
+        inputs, attributes = typed(operator, data.draw(nodes(operator)), types)
+        proto = model(operator, inputs, attributes, named=data.draw(st.booleans()))
+        with np.errstate(all="ignore"):
+            wanted = run_reference(proto, feeds(operator, inputs))
+        same(run_native(proto, feeds(operator, inputs)), wanted)
 
     check()
 
@@ -118,6 +144,6 @@ def test_padded_suppression_is_the_public_function() -> None:
     scores = rng.random((2, 3, 20), np.float32)
     wanted = detops.non_max_suppression_padded(boxes, scores, 4, 0.75, 0.25, offset=1)
     attributes = {"max_output_boxes_per_class": 4, "iou_threshold": 0.75, "score_threshold": 0.25, "offset": 1}
-    proto = model(find("mmcv::NonMaxSuppression"), [boxes, scores], attributes)
+    proto = model(find("detops::NonMaxSuppression"), [boxes, scores], attributes)
     for engine in (run_reference, run_native):
         same(engine(proto, {"boxes": boxes, "scores": scores}), [wanted])

@@ -27,13 +27,25 @@ def _keys(distance, a=-0.75):
     return a * s**3 - 5 * a * s**2 + 8 * a * s - 4 * a if s < 2 else 0.0
 
 
-def _neighbours(coordinate, size, mode, padding_mode, align_corners):
+def _mirrored(position, size, align_corners):
+    """Return where a position is seen in the map itself, as MMCV's kernel and torch do."""
+    low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+    if low == high:
+        return 0.0
+    turns, rest = divmod(abs(position - low), high - low)
+    inside = low + rest if turns % 2 == 0 else high - rest
+    return min(max(inside, 0.0), size - 1.0)
+
+
+def _neighbours(coordinate, size, mode, padding_mode, align_corners, reflect_first):
     """Return (element or None, weight) along one axis."""
     position = (coordinate + 1) / 2 * (size - 1) if align_corners else ((coordinate + 1) * size - 1) / 2
     if math.isnan(position) or (padding_mode == "reflection" and math.isinf(position)):
         return [(None if padding_mode == "zeros" else 0, 1.0)]
     if math.isinf(position):
         return [(_pixel(size if position > 0 else -1, size, padding_mode, align_corners), 1.0)]
+    if mode == "nearest" and padding_mode == "reflection" and reflect_first:
+        position = _mirrored(position, size, align_corners)
     if mode == "nearest":
         # Python rounds halves to even, and its integers cannot overflow.
         weights = {round(position): 1.0}
@@ -46,14 +58,14 @@ def _neighbours(coordinate, size, mode, padding_mode, align_corners):
     return [(_pixel(i, size, padding_mode, align_corners), weight) for i, weight in weights.items()]
 
 
-def grid_sample(x, grid, *, mode="linear", padding_mode="zeros", align_corners=False):
+def grid_sample(x, grid, *, mode="linear", padding_mode="zeros", align_corners=False, reflect_first=False):
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     x, grid = np.asarray(x, np.float64), np.asarray(grid, np.float64)
     result = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
     for at in np.ndindex(*grid.shape[:-1]):
         # The grid's last axis is x, y, z; the map's axes are z, y, x.
         axes = [
-            _neighbours(float(coordinate), size, mode, padding_mode, align_corners)
+            _neighbours(float(coordinate), size, mode, padding_mode, align_corners, reflect_first)
             for coordinate, size in zip(grid[at][::-1], x.shape[2:], strict=True)
         ]
         for corner in itertools.product(*axes):

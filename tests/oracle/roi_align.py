@@ -59,7 +59,9 @@ def roi_align(
         if not aligned:
             height, width = max(height, 1), max(width, 1)
         bin_height, bin_width = height / rows, width / columns
-        ny, nx = sampling_ratio or max(math.ceil(bin_height), 0), sampling_ratio or max(math.ceil(bin_width), 0)
+        ny, nx = (
+            max(math.ceil(side), 0) if sampling_ratio <= 0 else sampling_ratio for side in (bin_height, bin_width)
+        )
         for c, i, j in np.ndindex(features.shape[1], rows, columns):
             samples = [
                 _sample(

@@ -59,7 +59,8 @@ def bilinear_taps(
 
 
 # Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
-# the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection.
+# the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection of the taps, 3 for
+# reflection of the position before its nearest element is chosen (of one tap alone).
 
 
 @cython.cfunc
@@ -89,6 +90,8 @@ def confine(position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, 
     """
     if border == 2:
         return fold(position, size, align_corners)
+    if border == 3:
+        return mirror(fold(position, size, align_corners), size, align_corners)
     # So far out that all taps of a cubic are outside. One choice after the other, not early returns: so compilers
     # can turn a loop over positions into vector code.
     low: real = typed(-3, position)
@@ -117,6 +120,21 @@ def fold(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) ->
     count: cython.Py_ssize_t = int(bounded)
     rest: real = position - product(typed(count, position), period)
     return rest if rest < period and rest > -period else zero
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def mirror(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
+    """The position from 0 to size - 1 that a folded position is the image of, moved in from the outer half elements."""
+    zero: real = typed(0, position)
+    last: real = typed(size - 1, position)
+    edge: real = zero if align_corners else typed(0.5, position)
+    raised: real = -(edge + edge) - position if position < -edge else position
+    lowered: real = typed(2, position) * (last + edge) - raised if raised > last + edge else raised
+    inside: real = lowered if lowered > zero else zero
+    return inside if inside < last else last
 
 
 @cython.cfunc

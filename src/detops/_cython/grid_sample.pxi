@@ -15,6 +15,6 @@ cdef struct GridSample:
     Py_ssize_t axes
     # Elements that a sample weighs along an axis: 1 nearest, 2 linear, 4 cubic.
     Py_ssize_t taps
-    # 0 zeros, 1 border, 2 reflection.
+    # 0 zeros, 1 border, 2 reflection, 3 reflection of a position before its nearest element is chosen.
     Py_ssize_t border
     bint align_corners

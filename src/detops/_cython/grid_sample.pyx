@@ -116,8 +116,10 @@ cdef int sample_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
             find(sample, grid, 0, work)
         elif sample.border == 1:
             find(sample, grid, 1, work)
-        else:
+        elif sample.border == 2:
             find(sample, grid, 2, work)
+        else:
+            find(sample, grid, 3, work)
         start = image * sample.channels + first
         stop = image * sample.channels + min(first + width, sample.channels)
         for channel in range(start - AHEAD, stop):

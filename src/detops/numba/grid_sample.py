@@ -7,11 +7,12 @@ from detops._numba.spread import jit
 
 
 @jit
-def grid_sample(x, grid, mode=0, padding_mode=0, align_corners=False):
+def grid_sample(x, grid, mode=0, padding_mode=0, align_corners=False, reflect_first=False):
     """``detops.grid_sample`` for compiled code.
 
     ``x`` (N, C, H, W) and ``grid`` (N, out_H, out_W, 2), or 5-D; ``mode`` is 0 for linear, 1 for nearest, 2 for cubic,
-    ``padding_mode`` 0 for zeros, 1 for border, 2 for reflection.
+    ``padding_mode`` 0 for zeros, 1 for border, 2 for reflection, with which ``reflect_first`` chooses a nearest element
+    after it has mirrored the point.
     """
     if grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[x.ndim - 1] != x.ndim - 2:
         raise ValueError("grid: does not fit x")
@@ -35,5 +36,6 @@ def grid_sample(x, grid, mode=0, padding_mode=0, align_corners=False):
     where = np.ascontiguousarray(grid).astype(x.dtype).reshape((x.shape[0], count, axes))
     flat = out.reshape((x.shape[0], x.shape[1], count))
     taps = 2 if mode == 0 else (1 if mode == 1 else 4)
-    sample(0, x.shape[0] * count, source, where, taps, padding_mode, align_corners, flat)
+    border = 3 if reflect_first and mode == 1 and padding_mode == 2 else padding_mode
+    sample(0, x.shape[0] * count, source, where, taps, border, align_corners, flat)
     return out

@@ -15,12 +15,12 @@ def roi_align(features, rois, output_size, spatial_scale=1.0, sampling_ratio=0, 
     ``features`` (batch, channels, height, width), ``rois`` (num_rois, 5), ``output_size`` (height, width); ``mode`` is
     0 for avg, 1 for max, 2 for corner_max.
     """
-    if min(output_size) < 1 or sampling_ratio < 0 or mode < 0 or mode > 2:
-        raise ValueError("output_size, sampling_ratio or mode: out of range")
+    if min(output_size) < 1 or mode < 0 or mode > 2:
+        raise ValueError("output_size or mode: out of range")
     source = np.ascontiguousarray(features)
     images = images_of(rois, features.shape[0])
     boxes = np.ascontiguousarray(rois).astype(features.dtype)
-    ratio = min(sampling_ratio, MAX_POINTS + 1)
+    ratio = max(min(sampling_ratio, MAX_POINTS + 1), 0)
     scale = native(spatial_scale, features)
     points = np.empty(rois.shape[0], np.int64)
     points_loop(0, points.size, boxes, output_size, scale, ratio, aligned, points)

@@ -6,7 +6,6 @@ import functools
 import importlib
 import os
 import threading
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from detops import _registry
 from detops.grid_sample import _BORDERS, _TAPS
-from detops.onnx._table import OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
+from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
 from detops.roi_align import MODES
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
@@ -27,6 +26,7 @@ _KERNELS = {
     "deform_conv2d": ("deform_conv2d",),
     "grid_sample": ("grid_sample",),
     "instance_norm": ("instance_norm",),
+    "nms": ("nms",),
     "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
     "roi_pool": ("roi_pool",),
@@ -35,8 +35,13 @@ _KERNELS = {
 # Text options as the numbers that the kernels know them by.
 _CODES = {**MODES, **_TAPS, **_BORDERS}
 
+# Families whose kernels compute in the widest type of all inputs, and give no result of a type of theirs.
+_WIDEST = ("nms", "non_max_suppression_padded")
+
+# What the default domain has that ONNX does not define: MMCV wrote it, so it comes with MMCV's domain.
+_WITHOUT_DOMAIN = "mmcv's without a domain"
+
 _lock = threading.RLock()
-_registered: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def library_path(domains: Iterable[str] = DOMAINS) -> str:
@@ -49,17 +54,22 @@ def library_path(domains: Iterable[str] = DOMAINS) -> str:
     ----------
     domains : iterable of str, default ("mmcv", "mmdeploy", "detops")
         The domains whose operators a registration brings, out of ``""``, ``"mmcv"``, ``"mmdeploy"`` and ``"detops"``.
-        ``""`` replaces DeformConv, GridSample and MaxRoiPool of ONNX Runtime, for versions that lack them. Leave a
-        domain out where another library of custom operators brings it: ONNX Runtime takes a domain once per session.
+        ``""`` replaces DeformConv, GridSample, InstanceNormalization, MaxRoiPool and RoiAlign (from opset 22 on) of
+        ONNX Runtime, where it lacks them or some of their types. ``"mmcv"`` also brings the nodes that MMCV has written
+        without a domain. Leave a domain out where another library of custom operators brings it: ONNX Runtime takes a
+        domain once per session.
 
     Returns
     -------
     str
         The path of a shared library. It is the same for all domains: their choice holds for registrations in this
-        process until the next call.
+        process until the next call. Another process may register the same path, if its Python can import detops; it
+        gets the default domains. To register with the same options again changes nothing.
 
     Raises
     ------
+    TypeError
+        If `domains` is one text.
     ValueError
         If there is no domain of that name.
     ImportError
@@ -77,15 +87,27 @@ def library_path(domains: Iterable[str] = DOMAINS) -> str:
     >>> options = onnxruntime.SessionOptions()
     >>> options.register_custom_ops_library(detops.onnx.library_path())
     """
+    chosen = _chosen(domains)
+    with _lock:
+        native = _native()
+        native.select(_groups(chosen))
+    return native.__file__
+
+
+def _chosen(domains: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(domains, str):
+        raise TypeError(f"domains: expected several, as ({domains!r},), got {domains!r}")
     chosen = tuple(domains)
     for domain in chosen:
         if domain not in _ALL_DOMAINS:
             wanted = ", ".join(map(repr, _ALL_DOMAINS))
             raise ValueError(f"domains: expected some of {wanted}, got {domain!r}")
-    with _lock:
-        native = _native()
-        native.select(chosen)
-    return native.__file__
+    return chosen
+
+
+def _groups(chosen: tuple[str, ...]) -> tuple[str, ...]:
+    """What is registered for these domains."""
+    return (*chosen, _WITHOUT_DOMAIN) if "mmcv" in chosen and "" not in chosen else chosen
 
 
 def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> Any:
@@ -99,7 +121,7 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
         As in :func:`library_path`.
     **kwargs
         Arguments of ``onnxruntime.InferenceSession``. ``providers`` is by default the CPU's. The library is
-        registered with ``sess_options``, if they are given, once.
+        registered with ``sess_options``, if they are given, unless it is so already.
 
     Returns
     -------
@@ -108,6 +130,10 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
 
     Raises
     ------
+    TypeError
+        If `domains` is one text.
+    ValueError
+        If there is no domain of that name, or ``sess_options`` have others registered than `domains` names.
     ImportError
         If onnxruntime is not installed or the compiled kernels are missing.
 
@@ -130,25 +156,40 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
 
     options = kwargs.pop("sess_options", None) or onnxruntime.SessionOptions()
     kwargs.setdefault("providers", ["CPUExecutionProvider"])
+    chosen = _chosen(domains)
+    others = [repr(each) for each in _ALL_DOMAINS if each not in chosen and _has(options, each)]
+    if others:
+        wanted = ", ".join(map(repr, chosen))
+        raise ValueError(
+            f"domains: sess_options have {', '.join(others)} registered beside {wanted}; use other options"
+        )
     with _lock:
-        if options not in _registered:
-            options.register_custom_ops_library(library_path(domains))
-            _registered.add(options)
+        options.register_custom_ops_library(library_path(chosen))
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     return onnxruntime.InferenceSession(model if isinstance(model, bytes) else os.fspath(model), options, **kwargs)
 
 
+def _has(options: Any, domain: str) -> bool:
+    """Whether the operators of a domain were registered with these options: the library leaves an entry there."""
+    try:
+        return options.get_session_config_entry(f"detops.operators.{domain}") == "1"
+    except RuntimeError:
+        return False
+
+
 @functools.cache
 def _native() -> Any:
-    """The native library with its table filled."""
+    """The native library with its table filled and the default domains chosen."""
     _registry.require("cython")
     native: Any = importlib.import_module("detops.onnx._native")
-    rows: dict[str, list[dict[str, Any]]] = {domain: [] for domain in _ALL_DOMAINS}
-    for operator in OPERATORS:
-        if operator.native:
-            rows[operator.domain].append(_row(operator))
-    native.define(rows, os.cpu_count() or 1)
+    rows = {
+        domain: [_row(each) for each in OPERATORS if each.native and each.domain == domain] for domain in _ALL_DOMAINS
+    }
+    groups = [(domain, domain, False, found) for domain, found in rows.items()]
+    groups.append((_WITHOUT_DOMAIN, "", True, [row for row in rows[""] if row["name"].startswith("MMCV")]))
+    native.define(groups, os.cpu_count() or 1)
+    native.select(_groups(DOMAINS))
     return native
 
 
@@ -158,12 +199,33 @@ def _row(operator: Operator) -> dict[str, Any]:
         "name": operator.name,
         "title": operator.title,
         "family": operator.family,
+        "start": min(operator.versions) if _has_other_forms(operator) else 1,
         "inputs": [(each.name, each.argument, each.dtype, each.required) for each in operator.inputs],
         "outputs": [dtype for _, dtype in operator.outputs],
         "attributes": [_attribute(declared) for declared in operator.attributes],
         "fixed": {argument: _code(value) for argument, value in operator.fixed.items()},
-        "kernels": [(dtype, _capsules(operator.family, dtype)) for dtype in operator.dtypes],
+        "overloads": [_overload(operator, types) for types in operator.combinations],
     }
+
+
+def _has_other_forms(operator: Operator) -> bool:
+    """Whether older opset versions define the operator in another form."""
+    return any(
+        (each.domain, each.name) == (operator.domain, operator.name) and each is not operator for each in OPERATORS
+    )
+
+
+def _overload(operator: Operator, types: tuple[str, ...]) -> tuple[tuple[str, ...], str, list[Any]]:
+    computed = _computed(operator, types)
+    return types, computed, _capsules(operator.family, computed)
+
+
+def _computed(operator: Operator, types: tuple[str, ...]) -> str:
+    """The type that kernels compute inputs of these types in: at least float32 for floats."""
+    free = [dtype for each, dtype in zip(operator.inputs, types, strict=True) if each.dtype == "T"]
+    if free[0] not in FLOATS:
+        return free[0]
+    return np.result_type(*(free if operator.family in _WIDEST else free[:1]), np.float32).name
 
 
 def _attribute(declared: Attribute) -> dict[str, Any]:
@@ -186,6 +248,7 @@ def _code(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
+@functools.cache
 def _capsules(family: str, dtype: str) -> list[Any]:
-    computed = np.dtype("float32" if dtype == "float16" else dtype)
-    return [_registry.compiled(name, computed).__pyx_capi__[f"{name}_operator"] for name in _KERNELS[family]]
+    names = _KERNELS[family]
+    return [_registry.compiled(name, np.dtype(dtype)).__pyx_capi__[f"{name}_operator"] for name in names]

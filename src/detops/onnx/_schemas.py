@@ -72,12 +72,14 @@ def _schema(operator: Operator, version: int) -> Any:
     option = defs.OpSchema.FormalParameterOption
     elements = sorted(_tensor(dtype) for dtype in operator.dtypes)
     inputs, constraints = [], []
+    kinds: dict[str, str] = {}
     for place, declared in enumerate(operator.inputs):
         # Inputs may differ in their types.
-        kind = _tensor(declared.dtype)
-        if declared.dtype == "T":
+        kind = kinds[declared.like] if declared.like else _tensor(declared.dtype)
+        if declared.dtype == "T" and not declared.like:
             kind = "T" if place == 0 else f"T{place}"
             constraints.append((kind, elements, f"Types of {declared.name}."))
+        kinds[declared.argument] = kind
         needed = option.Single if declared.required else option.Optional
         inputs.append(defs.OpSchema.FormalParameter(declared.name, kind, param_option=needed))
     outputs = [

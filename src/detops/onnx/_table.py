@@ -6,6 +6,7 @@ an input, an attribute or a default stands here and nowhere else.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ _RANKS = {
     "roi_align": 4,
     "roi_pool": 4,
     "deform_conv2d": 4,
+    "nms": 1,
     "non_max_suppression": 2,
     "non_max_suppression_padded": 2,
 }
@@ -31,12 +33,17 @@ _RANKS = {
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a node: its name, the argument of the public function that it is, and its type ("T": the node's)."""
+    """An input of a node: its name, the argument of the public function that it is, and its type.
+
+    "T" stands for any of the operator's types. Where those are floats, inputs may differ in them, but for one that is
+    ``like`` another argument; results have the type of the first input.
+    """
 
     name: str
     argument: str
     dtype: str = "T"
     required: bool = True
+    like: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,26 @@ class Operator:
         """How many axes the results have; None for as many as the first input."""
         return _RANKS.get(self.family)
 
+    @property
+    def combinations(self) -> list[tuple[str, ...]]:
+        """The types that the inputs of one node may have."""
+        count = sum(each.dtype == "T" and not each.like for each in self.inputs)
+        mixed = set(self.dtypes) <= set(FLOATS)
+        chosen = itertools.product(self.dtypes, repeat=count) if mixed else ((dtype,) * count for dtype in self.dtypes)
+        return [self._types(choice) for choice in chosen]
 
-def _optional(name: str, argument: str, dtype: str = "T") -> Input:
-    return Input(name, argument, dtype, required=False)
+    def _types(self, choice: tuple[str, ...]) -> tuple[str, ...]:
+        """The types of all inputs from those of the inputs that are free."""
+        free = iter(choice)
+        types: dict[str, str] = {}
+        for each in self.inputs:
+            fixed = types[each.like] if each.like else each.dtype
+            types[each.argument] = next(free) if fixed == "T" else fixed
+        return tuple(types.values())
+
+
+def _optional(name: str, argument: str, dtype: str = "T", like: str = "") -> Input:
+    return Input(name, argument, dtype, required=False, like=like)
 
 
 def _onnx(name: str, family: str, versions: tuple[int, ...], *rest: Any, **more: Any) -> Operator:
@@ -155,7 +179,7 @@ _GRID_WORDS = {
     "bicubic": "cubic",
 }
 _INSTANCE_NORM = (
-    (Input("input", "x"), Input("scale", "scale"), Input("B", "bias")),
+    (Input("input", "x"), Input("scale", "scale"), Input("B", "bias", like="scale")),
     (("output", "T"),),
     (Attribute("epsilon", "epsilon", "float", 1e-5),),
 )
@@ -185,8 +209,8 @@ _DEFORM_CONV = _onnx(
         Input("X", "x"),
         Input("W", "weight"),
         Input("offset", "offset"),
-        _optional("B", "bias"),
-        _optional("mask", "mask"),
+        _optional("B", "bias", like="weight"),
+        _optional("mask", "mask", like="offset"),
     ),
     (("Y", "T"),),
     (
@@ -210,7 +234,8 @@ _MMCV_CONV_OPTIONS = (
 
 _DEFAULT = (
     _onnx("RoiAlign", "roi_align", (10,), *_ONNX_ROI_ALIGN, fixed={"aligned": False}, native=False),
-    _onnx("RoiAlign", "roi_align", (16, 22), *_ONNX_ROI_ALIGN[:2], (*_ONNX_ROI_ALIGN[2], _HALF_PIXEL), native=False),
+    _onnx("RoiAlign", "roi_align", (16,), *_ONNX_ROI_ALIGN[:2], (*_ONNX_ROI_ALIGN[2], _HALF_PIXEL), native=False),
+    _onnx("RoiAlign", "roi_align", (22,), *_ONNX_ROI_ALIGN[:2], (*_ONNX_ROI_ALIGN[2], _HALF_PIXEL)),
     _onnx("MaxRoiPool", "roi_pool", (1, 22), *_MAX_ROI_POOL),
     _scatter_nd(11),
     _scatter_nd(13),
@@ -234,13 +259,14 @@ _DEFAULT = (
         *_GRID_SAMPLE,
         # Version 16 says bilinear and bicubic, the later ones linear and cubic.
         (Attribute("mode", "mode", "string", "linear", words=_GRID_WORDS), *_GRID_OPTIONS),
+        fixed={"reflect_first": False},
     ),
-    _onnx("InstanceNormalization", "instance_norm", (6, 22), *_INSTANCE_NORM, native=False),
+    _onnx("InstanceNormalization", "instance_norm", (6, 22), *_INSTANCE_NORM),
 )
 
 
-def _exported(domain: str) -> tuple[Operator, ...]:
-    """The operators that MMCV and MMDeploy both write."""
+def _exported_anywhere(domain: str) -> tuple[Operator, ...]:
+    """The operators that MMCV has written in the default domain, too."""
     return (
         Operator(
             domain,
@@ -259,13 +285,34 @@ def _exported(domain: str) -> tuple[Operator, ...]:
             (
                 Input("input", "x"),
                 Input("offset", "offset"),
-                Input("mask", "mask"),
+                Input("mask", "mask", like="offset"),
                 Input("weight", "weight"),
-                _optional("bias", "bias"),
+                _optional("bias", "bias", like="weight"),
             ),
             (("output", "T"),),
             _MMCV_CONV_OPTIONS,
             fixed={"kernel_shape": (), "im2col_step": None},
+        ),
+        Operator(domain, "MMCVInstanceNormalization", "instance_norm", *_INSTANCE_NORM),
+    )
+
+
+def _exported(domain: str) -> tuple[Operator, ...]:
+    """The operators that MMCV or MMDeploy write: either has used the other's domain."""
+    return (
+        Operator(
+            domain,
+            "MMCVRoiAlign",
+            "roi_align",
+            (Input("input", "features"), Input("rois", "rois")),
+            (("output", "T"),),
+            (
+                Attribute("output_height", "output_height", "int"),
+                Attribute("output_width", "output_width", "int"),
+                *_ROI_SIZE,
+                Attribute("mode", "mode", "string", "avg", words={"avg": "avg", "max": "max"}),
+                Attribute("aligned", "aligned", "int", 1),
+            ),
         ),
         Operator(
             domain,
@@ -278,44 +325,29 @@ def _exported(domain: str) -> tuple[Operator, ...]:
                 Attribute("padding_mode", "padding_mode", "int", 0, words={0: "zeros", 1: "border", 2: "reflection"}),
                 Attribute("align_corners", "align_corners", "int", 0),
             ),
+            fixed={"reflect_first": True},
         ),
+        Operator(domain, "TRTInstanceNormalization", "instance_norm", *_INSTANCE_NORM),
         *(
-            Operator(domain, name, "instance_norm", *_INSTANCE_NORM)
-            for name in ("MMCVInstanceNormalization", "TRTInstanceNormalization")
+            Operator(
+                domain,
+                name,
+                "cumulative",
+                (Input("input", "x"),),
+                (("output", "T"), ("indices", "int64")),
+                (Attribute("dim", "axis", "int"),),
+                fixed={"smallest": name == "cummin"},
+                dtypes=NUMBERS,
+            )
+            for name in ("cummax", "cummin")
         ),
+        *_exported_anywhere(domain),
     )
 
 
-_MMCV = (
-    Operator(
-        "mmcv",
-        "MMCVRoiAlign",
-        "roi_align",
-        (Input("input", "features"), Input("rois", "rois")),
-        (("output", "T"),),
-        (
-            Attribute("output_height", "output_height", "int"),
-            Attribute("output_width", "output_width", "int"),
-            *_ROI_SIZE,
-            Attribute("mode", "mode", "string", "avg", words={"avg": "avg", "max": "max"}),
-            Attribute("aligned", "aligned", "int", 1),
-        ),
-    ),
-    *(
-        Operator(
-            "mmcv",
-            name,
-            "cumulative",
-            (Input("input", "x"),),
-            (("output", "T"), ("indices", "int64")),
-            (Attribute("dim", "axis", "int"),),
-            fixed={"smallest": name == "cummin"},
-            dtypes=NUMBERS,
-        )
-        for name in ("cummax", "cummin")
-    ),
-    Operator(
-        "mmcv",
+def _padded_suppression(domain: str) -> Operator:
+    return Operator(
+        domain,
         "NonMaxSuppression",
         "non_max_suppression_padded",
         _NMS_INPUTS,
@@ -327,7 +359,16 @@ _MMCV = (
             Attribute("iou_threshold", "iou_threshold", "float", 0.0),
             Attribute("score_threshold", "score_threshold", "float", 0.0),
         ),
-    ),
+    )
+
+
+_SUPPRESSION = Operator(
+    "mmcv",
+    "NonMaxSuppression",
+    "nms",
+    (Input("boxes", "boxes"), Input("scores", "scores")),
+    (("indices", "int64"),),
+    (Attribute("iou_threshold", "iou_threshold", "float"), Attribute("offset", "offset", "int", 0)),
 )
 
 _BOXES = (
@@ -360,7 +401,16 @@ _DETOPS = (
     ),
 )
 
-OPERATORS = (*_DEFAULT, *_MMCV, *_exported("mmcv"), *_exported("mmdeploy"), *_DETOPS)
+OPERATORS = (
+    *_DEFAULT,
+    *_exported_anywhere(""),
+    *_exported("mmcv"),
+    _SUPPRESSION,
+    *_exported("mmdeploy"),
+    _padded_suppression("mmdeploy"),
+    *_DETOPS,
+    _padded_suppression("detops"),
+)
 
 
 def find(domain: str, name: str, version: int) -> Operator | None:

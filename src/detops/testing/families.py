@@ -125,7 +125,7 @@ def roi_align(draw: st.DrawFn, dtype: str) -> Call:
     """Rois of whole coordinates, which may lie outside the map, have no area or be turned."""
     arrays, options = draw(_rois(dtype))
     more = {
-        "sampling_ratio": draw(st.integers(0, 3)),
+        "sampling_ratio": draw(st.integers(-2, 3)),
         "aligned": draw(st.booleans()),
         "mode": draw(st.sampled_from(["avg", "max", "corner_max"])),
     }
@@ -190,6 +190,7 @@ def grid_sample(draw: st.DrawFn, dtype: str) -> Call:
         "mode": mode,
         "padding_mode": padding_mode,
         "align_corners": draw(st.booleans()),
+        "reflect_first": draw(st.booleans()),
     }
     return {"x": x, "grid": grid}, options
 

@@ -1,6 +1,6 @@
 # ONNX Runtime's C interface. Its table of functions only ever grows at its end, so a function is its place in it: no
 # header is needed, and one binary serves all versions from 1.16 on.
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 ctypedef void** Api
 ctypedef void* Status  # NULL is success
@@ -89,6 +89,8 @@ ctypedef Status (*set_symbols_t)(void* info, const char** names, size_t rank) no
 ctypedef Status (*set_indexed_t)(void* context, size_t index, const void* info) noexcept nogil
 ctypedef Status (*get_named_t)(const void* context, const char* name, void** found) noexcept nogil
 ctypedef Status (*read_attribute_t)(const void* attribute, int type, void* found, size_t size, size_t* used) noexcept nogil
+ctypedef Status (*add_entry_t)(void* options, const char* key, const char* value) noexcept nogil
+ctypedef Status (*has_entry_t)(const void* options, const char* key, int* found) noexcept nogil
 ctypedef Status (*parallel_for_t)(
     const void* context, void (*work)(void* data, size_t index) noexcept nogil, size_t total, size_t batches, void* data
 ) noexcept nogil
@@ -116,8 +118,10 @@ cdef enum:
     KERNEL_CONTEXT_GET_OUTPUT = 91
     RELEASE_STATUS = 93
     RELEASE_TENSOR_TYPE_AND_SHAPE_INFO = 99
+    ADD_SESSION_CONFIG_ENTRY = 130
     KERNEL_INFO_GET_ATTRIBUTE_ARRAY_FLOAT = 162
     KERNEL_INFO_GET_ATTRIBUTE_ARRAY_INT64 = 163
+    HAS_SESSION_CONFIG_ENTRY = 237
     SHAPE_INFER_CONTEXT_GET_INPUT_COUNT = 267
     SHAPE_INFER_CONTEXT_GET_INPUT_TYPE_SHAPE = 268
     SHAPE_INFER_CONTEXT_GET_ATTRIBUTE = 269

@@ -1,25 +1,29 @@
 # One call of a kernel: tensors in, a plan of the results, the kernel on the session's threads, tensors out.
 
 cdef enum:
-    MAX_RANK = 8
+    MAX_RANK = 64  # as in NumPy
+    OPEN = -1
 
 cdef struct Tensor:
     bint present
     int rank
     int64_t[MAX_RANK] shape
+    # While shapes are inferred, of each dimension: 0 where its number is known, else the number is a stand-in, and this
+    # is which symbol it has, from 1 on, or OPEN.
+    signed char[MAX_RANK] symbols
     Py_ssize_t size
-    # What the kernel reads or writes: float32 where the tensor holds float16.
+    int type
+    # What the kernel reads or writes, in the type that it computes in.
     void* data
-    # The tensor's own memory, where that is not what the kernel writes.
-    void* narrow
+    # The tensor's own memory: another one where its type is another.
+    void* memory
 
 cdef struct Kernel:
     const Row* row
     Api api
     int version
     int runtime
-    int type
-    const operator_t* kernels
+    const Overload* overload
     Value values[MAX_ATTRIBUTES]
 
 cdef struct Call:
@@ -30,6 +34,7 @@ cdef struct Call:
     void* context
     Tensor inputs[MAX_INPUTS]  # by slot
     Tensor outputs[MAX_OUTPUTS]
+    void* scratch  # of compute, for deliver; freed at the end
     char message[MESSAGE]
     Status status  # an error of ONNX Runtime itself
 
@@ -78,7 +83,7 @@ cdef int run_kernel(Call* call, int which, const void* arguments) noexcept nogil
     team.spread = spread_session
     team.pool = call
     team.threads = most_threads if call.kernel.version >= NEWEST_API else 1
-    if call.kernel.kernels[which](arguments, &team):
+    if call.kernel.overload.kernels[which](arguments, &team):
         snprintf(call.message, MESSAGE, "not enough memory for the scratch space of a kernel")
         return -1
     return 0
@@ -93,10 +98,12 @@ cdef int width(int type) noexcept nogil:
 
 
 cdef void count_elements(Tensor* tensor) noexcept nogil:
+    # Sizes that a node made absurd may wrap around: ONNX Runtime refuses them when it is asked for the memory.
+    cdef uint64_t size = 1
     cdef int i
-    tensor.size = 1
     for i in range(tensor.rank):
-        tensor.size *= tensor.shape[i]
+        size *= <uint64_t> tensor.shape[i]
+    tensor.size = <Py_ssize_t> size
 
 
 cdef Py_ssize_t extent(const Tensor* tensor, int begin, int end) noexcept nogil:
@@ -113,6 +120,7 @@ cdef int check_rank(Call* call, size_t rank, Tensor* tensor, const char* name) n
         snprintf(call.message, MESSAGE, "%s: expected at most %d axes, got %d", name, <int> MAX_RANK, <int> rank)
         return -1
     tensor.rank = <int> rank
+    memset(tensor.symbols, 0, rank)
     return 0
 
 
@@ -146,32 +154,48 @@ cdef int read_shape_of_value(Call* call, void* value, Tensor* tensor, const char
     return failed
 
 
+cdef void* converted(const void* source, int type, int computed, Py_ssize_t count) noexcept nogil:
+    """New memory with elements in the type that a kernel computes in; NULL where there is none."""
+    cdef void* made = malloc(max(count, 1) * width(computed))
+    cdef Py_ssize_t i
+    if made is NULL:
+        return NULL
+    if computed == TYPE_FLOAT:
+        if type == TYPE_FLOAT16:
+            widen(<const half_t*> source, <float*> made, count)
+        else:
+            for i in range(count):
+                (<float*> made)[i] = <float> (<const double*> source)[i]
+    elif type == TYPE_FLOAT16:
+        for i in range(count):
+            (<double*> made)[i] = from_half((<const half_t*> source)[i])
+    else:
+        for i in range(count):
+            (<double*> made)[i] = (<const float*> source)[i]
+    return made
+
+
 cdef int fetch_input(Call* call, const Input* declared, size_t index) noexcept nogil:
     cdef Tensor* tensor = &call.inputs[declared.slot]
+    cdef int computed = call.kernel.overload.computed
     cdef void* value = NULL
-    cdef void* data = NULL
-    tensor.narrow = NULL
-    tensor.data = NULL
+    cdef void* memory = NULL
     call.status = (<get_indexed_t> call.api[KERNEL_CONTEXT_GET_INPUT])(call.context, index, &value)
-    if call.status is not NULL:
-        return -1
-    if value is NULL:
-        tensor.present = False
-        return 0
-    tensor.present = True
+    if call.status is not NULL or value is NULL:
+        return 0 if call.status is NULL else -1
     if read_shape_of_value(call, value, tensor, declared.name):
         return -1
     count_elements(tensor)
-    call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &data)
+    call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &memory)
     if call.status is not NULL:
         return -1
-    tensor.data = data
-    if declared.type == 0 and call.kernel.type == TYPE_FLOAT16:
-        tensor.narrow = data
-        tensor.data = malloc(max(tensor.size, 1) * sizeof(float))
+    tensor.present = True
+    tensor.data = tensor.memory = memory
+    tensor.type = declared.type or call.kernel.overload.types[index]
+    if declared.type == 0 and tensor.type != computed:
+        tensor.data = converted(memory, tensor.type, computed, tensor.size)
         if tensor.data is NULL:
             return out_of_memory(call)
-        widen(<const half_t*> data, <float*> tensor.data, tensor.size)
     return 0
 
 
@@ -180,48 +204,48 @@ cdef int out_of_memory(Call* call) noexcept nogil:
     return -1
 
 
+cdef int type_of_output(const Row* row, const Overload* overload, size_t index) noexcept nogil:
+    return row.outputs[index].type or overload.types[0]
+
+
 cdef int place_output(Call* call, int index) noexcept nogil:
     """Ask ONNX Runtime for the memory of a result whose shape is planned."""
     cdef Tensor* tensor = &call.outputs[index]
-    cdef int type = call.row.outputs[index].type or call.kernel.type
     cdef void* value = NULL
-    cdef void* data = NULL
-    tensor.data = tensor.narrow = NULL
+    cdef void* memory = NULL
+    tensor.type = type_of_output(call.row, call.kernel.overload, index)
     count_elements(tensor)
     call.status = (<get_output_t> call.api[KERNEL_CONTEXT_GET_OUTPUT])(
         call.context, index, tensor.shape, tensor.rank, &value)
+    if call.status is NULL and value is not NULL:
+        call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &memory)
     if call.status is not NULL:
         return -1
-    if value is not NULL:
-        call.status = (<get_pointer_t> call.api[GET_TENSOR_MUTABLE_DATA])(value, &data)
-        if call.status is not NULL:
-            return -1
     tensor.present = value is not NULL
-    tensor.narrow = data
-    tensor.data = data
-    if not tensor.present or type == TYPE_FLOAT16:
-        tensor.data = malloc(max(tensor.size, 1) * (4 if type == TYPE_FLOAT16 else width(type)))
+    tensor.data = tensor.memory = memory
+    if not tensor.present or tensor.type == TYPE_FLOAT16:
+        tensor.data = malloc(max(tensor.size, 1) * (4 if tensor.type == TYPE_FLOAT16 else width(tensor.type)))
         if tensor.data is NULL:
-            tensor.narrow = NULL
             return out_of_memory(call)
     return 0
 
 
-cdef void finish(Call* call, int outputs, bint done) noexcept nogil:
+cdef void finish(Call* call, bint done) noexcept nogil:
     """Round what was computed in float32, and free all scratch memory."""
     cdef Tensor* tensor
     cdef int i
-    for i in range(outputs):
+    for i in range(call.row.output_count):
         tensor = &call.outputs[i]
-        if tensor.data is tensor.narrow:
+        if tensor.data is tensor.memory:
             continue
         if done and tensor.present:
-            narrow(<const float*> tensor.data, <half_t*> tensor.narrow, tensor.size)
+            narrow(<const float*> tensor.data, <half_t*> tensor.memory, tensor.size)
         free(tensor.data)
     for i in range(call.row.input_count):
-        tensor = &call.inputs[call.row.inputs[i].slot]
-        if tensor.narrow is not NULL:
+        tensor = &call.inputs[i]
+        if tensor.data is not tensor.memory:
             free(tensor.data)
+    free(call.scratch)
 
 
 cdef Status outcome(Call* call) noexcept nogil:
@@ -233,31 +257,46 @@ cdef Status outcome(Call* call) noexcept nogil:
     return make_status(call.api, ORT_INVALID_ARGUMENT, message)
 
 
-cdef Status kernel_compute(void* kernel, void* context) noexcept nogil:
-    cdef Call call
-    cdef int i, failed = 0, placed = 0
-    cdef size_t inputs = 0
-    call.kernel = <const Kernel*> kernel
-    call.row = call.kernel.row
-    call.values = call.kernel.values
-    call.api = call.kernel.api
-    call.context = context
+cdef void begin_call(Call* call, const Row* row, const Value* values, Api api, void* context) noexcept nogil:
+    cdef int i
+    call.row, call.values, call.api, call.context = row, values, api, context
+    call.kernel = NULL
+    call.status = NULL
+    call.scratch = NULL
     call.message[0] = 0
     for i in range(MAX_INPUTS):
         call.inputs[i].present = False
-        call.inputs[i].narrow = NULL
+        call.inputs[i].data = call.inputs[i].memory = NULL
+    for i in range(MAX_OUTPUTS):
+        call.outputs[i].data = call.outputs[i].memory = NULL
+
+
+cdef int perform(Call* call, size_t inputs) noexcept nogil:
+    """All steps of a call, until one fails."""
+    cdef int i
+    for i in range(min(call.row.input_count, <int> inputs)):
+        if fetch_input(call, &call.row.inputs[i], i):
+            return -1
+    if call.row.plan(call):
+        return -1
+    if call.row.deliver is not NULL:
+        return call.row.compute(call) or call.row.deliver(call)
+    for i in range(call.row.output_count):
+        if place_output(call, i):
+            return -1
+    return call.row.compute(call)
+
+
+cdef Status kernel_compute(void* subject, void* context) noexcept nogil:
+    cdef const Kernel* kernel = <const Kernel*> subject
+    cdef Call call
+    cdef int failed
+    cdef size_t inputs = 0
+    begin_call(&call, kernel.row, kernel.values, kernel.api, context)
+    call.kernel = kernel
     call.status = (<get_size_t> call.api[KERNEL_CONTEXT_GET_INPUT_COUNT])(context, &inputs)
     if call.status is not NULL:
         return call.status
-    for i in range(call.row.input_count):
-        if not failed and <size_t> i < inputs:
-            failed = fetch_input(&call, &call.row.inputs[i], i)
-    if not failed:
-        failed = call.row.plan(&call)
-    while not failed and placed < call.row.output_count:
-        failed = place_output(&call, placed)
-        placed += 1
-    if not failed:
-        failed = call.row.compute(&call)
-    finish(&call, placed, not failed)
+    failed = perform(&call, inputs)
+    finish(&call, not failed)
     return outcome(&call) if failed else NULL

@@ -18,14 +18,15 @@ FAMILIES = {
         ("x", "offset", "weight", "bias", "mask"),
         ("stride", "padding", "dilation", "groups", "offset_groups", "im2col_step", "kernel_shape"),
     ),
-    "grid_sample": (("x", "grid"), ("mode", "padding_mode", "align_corners")),
+    "grid_sample": (("x", "grid"), ("mode", "padding_mode", "align_corners", "reflect_first")),
     "instance_norm": (("x", "scale", "bias"), ("epsilon",)),
+    "nms": (("boxes", "scores"), ("iou_threshold", "offset")),
     "non_max_suppression_padded": (
         ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
         ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
     ),
     "roi_align": (
-        ("features", "rois"),
+        ("features", "rois", "batch_indices"),
         ("spatial_scale", "output_height", "output_width", "sampling_ratio", "mode", "aligned"),
     ),
     "roi_pool": (("features", "rois"), ("spatial_scale", "output_size")),
@@ -36,25 +37,28 @@ cdef list _kept = []  # texts that C points to
 cdef struct Steps:
     step_t plan
     step_t compute
+    step_t deliver
 
 
 cdef Steps _steps(str family) except *:
     if family == "cumulative":
-        return Steps(plan_cumulative, compute_cumulative)
+        return Steps(plan_cumulative, compute_cumulative, NULL)
     if family == "decode_bbox":
-        return Steps(plan_decode_bbox, compute_decode_bbox)
+        return Steps(plan_decode_bbox, compute_decode_bbox, NULL)
     if family == "deform_conv2d":
-        return Steps(plan_deform_conv, compute_deform_conv)
+        return Steps(plan_deform_conv, compute_deform_conv, NULL)
     if family == "grid_sample":
-        return Steps(plan_grid_sample, compute_grid_sample)
+        return Steps(plan_grid_sample, compute_grid_sample, NULL)
     if family == "instance_norm":
-        return Steps(plan_instance_norm, compute_instance_norm)
+        return Steps(plan_instance_norm, compute_instance_norm, NULL)
+    if family == "nms":
+        return Steps(plan_keep, compute_keep, deliver_keep)
     if family == "non_max_suppression_padded":
-        return Steps(plan_nms, compute_nms)
+        return Steps(plan_nms, compute_nms, NULL)
     if family == "roi_align":
-        return Steps(plan_roi_align, compute_roi_align)
+        return Steps(plan_roi_align, compute_roi_align, NULL)
     if family == "roi_pool":
-        return Steps(plan_roi_pool, compute_roi_pool)
+        return Steps(plan_roi_pool, compute_roi_pool, NULL)
     raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
 
 
@@ -103,12 +107,14 @@ cdef int _define_attribute(Attribute* attribute, dict source, tuple slots) excep
 cdef int _define_row(Row* row, dict source) except -1:
     inputs, attributes = FAMILIES[source["family"]]
     cdef Steps steps = _steps(source["family"])
-    cdef int i, j
+    cdef int i, j, k
     row.domain = _text(source["domain"])
     row.name = _text(source["name"])
     row.title = _text(source["title"])
+    row.start = source["start"]
     row.plan = steps.plan
     row.compute = steps.compute
+    row.deliver = steps.deliver
     row.input_count = len(source["inputs"])
     for i, (name, argument, dtype, required) in enumerate(source["inputs"]):
         row.inputs[i].name = _text(name)
@@ -127,39 +133,48 @@ cdef int _define_row(Row* row, dict source) except -1:
     settled = {*source["fixed"], *(attribute["argument"] for attribute in source["attributes"])}
     if settled != set(attributes):
         raise ValueError(f"{source['title']}: expected attributes or fixed values for {attributes}, got {settled}")
-    row.type_count = len(source["kernels"])
-    for i, (dtype, capsules) in enumerate(source["kernels"]):
-        row.types[i] = TYPES[dtype]
-        for j, capsule in enumerate(capsules):
-            row.kernels[i][j] = <operator_t> PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+    row.overload_count = len(source["overloads"])
+    row.overloads = <Overload*> calloc(row.overload_count, sizeof(Overload))
+    if row.overloads is NULL:
+        raise MemoryError
+    for i, (dtypes, computed, capsules) in enumerate(source["overloads"]):
+        for j, dtype in enumerate(dtypes):
+            row.overloads[i].types[j] = TYPES[dtype]
+        row.overloads[i].computed = TYPES[computed]
+        for k, capsule in enumerate(capsules):
+            row.overloads[i].kernels[k] = <operator_t> PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
     return 0
 
 
-def define(rows_by_domain, int threads):
-    """Fill the table: for each domain a list of rows, each a dict of plain values."""
-    global domain_count, most_threads
+def define(sources, int threads):
+    """Fill the table: for each group its key, its domain, whether it is a part of that, and rows, dicts of plain values."""
+    global group_count, most_threads
     cdef Row* rows
     cdef int i, j
-    if domain_count:
+    if group_count:
         raise RuntimeError("the table is filled once")
-    for i, (domain, sources) in enumerate(rows_by_domain.items()):
-        rows = <Row*> calloc(len(sources), sizeof(Row))
+    for i, (key, domain, is_part, operators) in enumerate(sources):
+        rows = <Row*> calloc(len(operators), sizeof(Row))
         if rows is NULL:
             raise MemoryError
-        for j, source in enumerate(sources):
+        for j, source in enumerate(operators):
             _define_row(&rows[j], source)
-        domains[i].name = _text(domain)
-        domains[i].rows = rows
-        domains[i].row_count = len(sources)
+        groups[i].domain = _text(domain)
+        groups[i].domain_entry = _text(f"detops.domain.{domain}")
+        groups[i].entry = _text(f"detops.operators.{key}")
+        groups[i].is_part = is_part
+        groups[i].rows = rows
+        groups[i].row_count = len(operators)
     most_threads = threads
-    domain_count = len(rows_by_domain)
+    group_count = len(sources)
 
 
-def select(names):
-    """Choose the domains of registrations from now on."""
+def select(keys):
+    """Choose the groups of registrations from now on."""
     cdef int i
-    for i in range(domain_count):
-        domains[i].selected = domains[i].name.decode() in names
+    entries = {f"detops.operators.{key}".encode() for key in keys}
+    for i in range(group_count):
+        groups[i].selected = groups[i].entry in entries
 
 
 def layout():
@@ -187,9 +202,9 @@ def described():
     names = {code: name for name, code in TYPES.items()} | {0: "T"}
     kinds = {code: name for name, code in KINDS.items()}
     found = []
-    for i in range(domain_count):
-        for j in range(domains[i].row_count):
-            row = &domains[i].rows[j]
+    for i in range(group_count):
+        for j in range(0 if groups[i].is_part else groups[i].row_count):
+            row = &groups[i].rows[j]
             found.append({
                 "domain": row.domain.decode(),
                 "name": row.name.decode(),
@@ -200,6 +215,7 @@ def described():
                     (row.attributes[k].names[0].decode(), kinds[row.attributes[k].kind], bool(row.attributes[k].required),
                      [row.attributes[k].names[m].decode() for m in range(1, row.attributes[k].name_count)])
                     for k in range(row.attribute_count)],
-                "dtypes": [names[row.types[k]] for k in range(row.type_count)],
+                "types": [tuple(names[row.overloads[k].types[m]] for m in range(row.input_count))
+                          for k in range(row.overload_count)],
             })
     return found

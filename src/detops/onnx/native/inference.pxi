@@ -1,46 +1,34 @@
-# Shapes of results while a model is loaded, from the same plans that the kernels follow. A dimension that is only
-# known by name gets a stand-in number, twice: what comes out as the same number both times is a constant, what follows
-# one stand-in has its name, and where anything else comes out the shape stays open.
+# Shapes of results while a model is loaded, from the same plans that the kernels follow. A dimension that is no number yet
+# has a stand-in for checks that need one, and a symbol that says so: a result's dimension is a number, has the name of an
+# input's dimension, or is open. Nothing is tried out: what holds of two numbers proves nothing about a third.
 
 cdef enum:
-    MAX_SYMBOLS = 24
+    MAX_SYMBOLS = 100
+    STAND_IN = 1009
 
 cdef struct Symbols:
     const char* names[MAX_SYMBOLS]
     int count
-    int trial
-    int type  # of the node
+    int type  # of the first input
 
 
-cdef int64_t stand_in(const Symbols* symbols, int index) noexcept nogil:
-    # The first trial is small, the second large, so that a min() with a constant does not look like a constant.
-    return 2 + index if symbols.trial == 0 else 10007 + 101 * index
-
-
-cdef int64_t named(Symbols* symbols, const char* name) noexcept nogil:
-    """The stand-in of a name, -1 where there are too many."""
+cdef int symbol_of(Symbols* symbols, const char* name) noexcept nogil:
+    """The symbol of a name; a dimension without one has a symbol of its own, and those that are too many are OPEN."""
     cdef int i
-    for i in range(symbols.count):
+    if name is NULL:
+        name = ""
+    for i in range(symbols.count if name[0] else 0):
         if strcmp(symbols.names[i], name) == 0:
-            return stand_in(symbols, i)
+            return i + 1
     if symbols.count == MAX_SYMBOLS:
-        return -1
+        return OPEN
     symbols.names[symbols.count] = name
     symbols.count += 1
-    return stand_in(symbols, symbols.count - 1)
-
-
-cdef const char* name_of(const Symbols* symbols, int64_t number, int64_t small) noexcept nogil:
-    """The name whose stand-ins these were in both trials, or NULL."""
-    cdef int i
-    for i in range(symbols.count):
-        if small == 2 + i and number == 10007 + 101 * i:
-            return symbols.names[i]
-    return NULL
+    return symbols.count
 
 
 cdef int infer_input(Call* call, Symbols* symbols, const Input* declared, size_t index) noexcept nogil:
-    """Fill an input's shape; -1 where it is not known well enough."""
+    """Fill an input's shape; -1 where not even the number of its axes is known."""
     cdef Tensor* tensor = &call.inputs[declared.slot]
     cdef const char* names[MAX_RANK]
     cdef void* info = NULL
@@ -49,8 +37,7 @@ cdef int infer_input(Call* call, Symbols* symbols, const Input* declared, size_t
     if call.status is not NULL or read_shape(call, info, tensor, declared.name):
         return -1
     tensor.present = True
-    tensor.data = NULL
-    if declared.type == 0:
+    if index == 0:
         call.status = (<get_type_t> call.api[GET_TENSOR_ELEMENT_TYPE])(info, &symbols.type)
         if call.status is not NULL:
             return -1
@@ -58,13 +45,11 @@ cdef int infer_input(Call* call, Symbols* symbols, const Input* declared, size_t
     if call.status is not NULL:
         return -1
     for i in range(tensor.rank):
-        if names[i] is not NULL and names[i][0]:
-            tensor.shape[i] = named(symbols, names[i])
-        if tensor.shape[i] < 0:
-            return -1
-    count_elements(tensor)
-    # An input of unknown rank looks like a scalar, and every input of the operators that infer has axes.
-    return 0 if tensor.rank else -1
+        if tensor.shape[i] < 0 or (names[i] is not NULL and names[i][0]):
+            tensor.symbols[i] = <signed char> symbol_of(symbols, names[i])
+            tensor.shape[i] = STAND_IN
+    # An input of unknown rank looks like a scalar, and every input that has no data yet and matters has axes.
+    return 0 if tensor.rank or not declared.required else -1
 
 
 cdef int infer_inputs(Call* call, Symbols* symbols) noexcept nogil:
@@ -73,24 +58,14 @@ cdef int infer_inputs(Call* call, Symbols* symbols) noexcept nogil:
     call.status = (<get_size_t> call.api[SHAPE_INFER_CONTEXT_GET_INPUT_COUNT])(call.context, &count)
     if call.status is not NULL:
         return -1
-    for i in range(MAX_INPUTS):
-        call.inputs[i].present = False
     for i in range(call.row.input_count):
         if <size_t> i < count and infer_input(call, symbols, &call.row.inputs[i], i):
             return -1
     return 0
 
 
-cdef int trial(Call* call, Symbols* symbols, int which) noexcept nogil:
-    """Plan with one set of stand-ins: 0, REFUSED or, where shapes are not known well enough, UNKNOWN."""
-    symbols.count = 0
-    symbols.trial = which
-    call.message[0] = 0
-    return UNKNOWN if infer_inputs(call, symbols) else call.row.plan(call)
-
-
-cdef Status set_shape(Call* call, int index, const Tensor* small, const Symbols* symbols) noexcept nogil:
-    """Tell ONNX Runtime the shape of a result that both trials have planned, if nothing in it stays open."""
+cdef Status set_shape(Call* call, int index, const Symbols* symbols) noexcept nogil:
+    """Tell ONNX Runtime the shape of a result, if none of its dimensions is open: it would take -1 for a number."""
     cdef Tensor* tensor = &call.outputs[index]
     cdef const char* names[MAX_RANK]
     cdef Api api = call.api
@@ -99,10 +74,10 @@ cdef Status set_shape(Call* call, int index, const Tensor* small, const Symbols*
     cdef int i
     for i in range(tensor.rank):
         names[i] = ""
-        if tensor.shape[i] != small.shape[i]:
-            names[i] = name_of(symbols, tensor.shape[i], small.shape[i])
-            if names[i] is NULL:
+        if not known(tensor, i):
+            if tensor.symbols[i] == OPEN or symbols.names[tensor.symbols[i] - 1][0] == 0:
                 return NULL
+            names[i] = symbols.names[tensor.symbols[i] - 1]
             tensor.shape[i] = -1
     status = (<create_info_t> api[CREATE_TENSOR_TYPE_AND_SHAPE_INFO])(&info)
     if status is NULL:
@@ -118,36 +93,28 @@ cdef Status set_shape(Call* call, int index, const Tensor* small, const Symbols*
 
 
 cdef Status infer_output_shape(const CustomOp* op, void* context) noexcept nogil:
-    cdef Tensor[MAX_OUTPUTS] small
     cdef Value[MAX_ATTRIBUTES] values
     cdef Symbols symbols
     cdef Source source
     cdef Call call
     cdef Status status
-    cdef int i, found
-    call.row = (<const Op*> op).row
-    call.api = source.api = (<const Op*> op).api
-    call.context = context
-    call.kernel = NULL
-    call.values = values
-    call.status = NULL
+    cdef int i
+    begin_call(&call, (<const Op*> op).row, values, (<const Op*> op).api, context)
+    symbols.count = 0
+    source.api = call.api
     source.info = NULL
     source.inference = context
     status = read_attributes(&source, call.row, values)
     if status is not NULL:
         return status
-    found = trial(&call, &symbols, 0)
-    if found == 0:
-        memcpy(small, call.outputs, sizeof(small))
-        found = trial(&call, &symbols, 1)
-    if found == REFUSED and symbols.count == 0:
-        return outcome(&call)
-    if found:
-        # Refused for a stand-in, or unknown: what is wrong shows when the kernel runs.
+    if infer_inputs(&call, &symbols):  # not enough is known
         release_status(call.api, call.status)
         return NULL
+    if call.row.plan(&call):
+        # Where sizes are open, what is wrong shows when the kernel runs.
+        return NULL if symbols.count else outcome(&call)
     for i in range(call.row.output_count):
-        status = set_shape(&call, i, &small[i], &symbols)
+        status = set_shape(&call, i, &symbols)
         if status is not NULL:
             return status
     return NULL

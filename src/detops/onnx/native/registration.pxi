@@ -1,7 +1,7 @@
 # What ONNX Runtime asks about an operator, and the library's one entry.
 
 cdef enum:
-    MAX_DOMAINS = 4
+    MAX_GROUPS = 5
     SAFE_INFERENCE = 32  # the y of the oldest ONNX Runtime 1.y that was seen to infer with absent inputs
 
 cdef struct Op:
@@ -9,11 +9,15 @@ cdef struct Op:
     const Row* row
     Api api
     int runtime
-    int type
-    const operator_t* kernels
+    const Overload* overload
 
-cdef struct Domain:
-    const char* name
+cdef struct Group:
+    # Operators that are registered together, all of one domain; a part of a domain stands for itself where the whole is
+    # not selected. The entries in a session's options say what is registered there.
+    const char* domain
+    const char* domain_entry
+    const char* entry
+    bint is_part
     bint selected
     Row* rows
     int row_count
@@ -22,10 +26,10 @@ cdef struct Registration:
     # For one copy of ONNX Runtime in this process. Sessions keep pointers into it, so it lives as long as the process.
     Api api
     Registration* next
-    void* domains[MAX_DOMAINS]
+    void* domains[MAX_GROUPS]
 
-cdef Domain[MAX_DOMAINS] domains
-cdef int domain_count = 0
+cdef Group[MAX_GROUPS] groups
+cdef int group_count = 0
 cdef Registration* registrations = NULL
 
 cdef extern from *:
@@ -43,6 +47,44 @@ cdef extern from *:
     """
     void lock "detops_lock" () noexcept nogil
     void unlock "detops_unlock" () noexcept nogil
+
+
+# The table is filled where Python imports detops. A process that was only told the path of this file may have a Python
+# that has not done so. These lines touch no object of this module: Python may not have initialized it yet.
+cdef extern from *:
+    """
+    static void detops_error_text(char *message, size_t room) {
+        PyObject *type, *value, *trace, *text = NULL;
+        PyErr_Fetch(&type, &value, &trace);
+        if (value != NULL) text = PyObject_Str(value);
+        const char *words = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
+        snprintf(message, room, "detops: this process's Python cannot import detops: %s", words != NULL ? words : "?");
+        PyErr_Clear();
+        Py_XDECREF(text);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
+
+    static int detops_fill_by_python(char *message, size_t room) {
+        if (!Py_IsInitialized()) {
+            snprintf(message, room, "detops: this library needs a process with Python that can import detops");
+            return -1;
+        }
+        PyGILState_STATE state = PyGILState_Ensure();
+        PyObject *module = PyImport_ImportModule("detops.onnx._library");
+        PyObject *filled = module != NULL ? PyObject_CallMethod(module, "_native", NULL) : NULL;
+        int failed = filled == NULL;
+        if (failed) detops_error_text(message, room);
+        else snprintf(message, room, "detops: this is not the library of the detops that this process imports; "
+                      "take the path from detops.onnx.library_path()");
+        Py_XDECREF(filled);
+        Py_XDECREF(module);
+        PyGILState_Release(state);
+        return failed ? -1 : 0;
+    }
+    """
+    int fill_by_python "detops_fill_by_python" (char* message, size_t room) noexcept nogil
 
 
 cdef const Row* row_of(const CustomOp* op) noexcept nogil:
@@ -66,11 +108,11 @@ cdef size_t op_output_count(const CustomOp* op) noexcept nogil:
 
 
 cdef int op_input_type(const CustomOp* op, size_t index) noexcept nogil:
-    return row_of(op).inputs[index].type or (<const Op*> op).type
+    return row_of(op).inputs[index].type or (<const Op*> op).overload.types[index]
 
 
 cdef int op_output_type(const CustomOp* op, size_t index) noexcept nogil:
-    return row_of(op).outputs[index].type or (<const Op*> op).type
+    return type_of_output(row_of(op), (<const Op*> op).overload, index)
 
 
 cdef int op_input_characteristic(const CustomOp* op, size_t index) noexcept nogil:
@@ -78,7 +120,8 @@ cdef int op_input_characteristic(const CustomOp* op, size_t index) noexcept nogi
 
 
 cdef int op_output_characteristic(const CustomOp* op, size_t index) noexcept nogil:
-    return 0 if index == 0 else 1
+    # Of several results any may be left out.
+    return 0 if row_of(op).output_count == 1 else 1
 
 
 cdef int op_memory_type(const CustomOp* op, size_t index) noexcept nogil:
@@ -87,6 +130,10 @@ cdef int op_memory_type(const CustomOp* op, size_t index) noexcept nogil:
 
 cdef int op_one(const CustomOp* op) noexcept nogil:
     return 1
+
+
+cdef int op_start(const CustomOp* op) noexcept nogil:
+    return row_of(op).start
 
 
 cdef int op_any_version(const CustomOp* op) noexcept nogil:
@@ -103,8 +150,7 @@ cdef Status create_kernel(const CustomOp* op, Api api, const void* info, void** 
     kernel.api = api
     kernel.version = op.version
     kernel.runtime = (<const Op*> op).runtime
-    kernel.type = (<const Op*> op).type
-    kernel.kernels = (<const Op*> op).kernels
+    kernel.overload = (<const Op*> op).overload
     source.api = api
     source.info = info
     source.inference = NULL
@@ -124,8 +170,7 @@ cdef void describe(Op* op, const Row* row, int which, Api api, int runtime) noex
     op.row = row
     op.api = api
     op.runtime = runtime
-    op.type = row.types[which]
-    op.kernels = row.kernels[which]
+    op.overload = &row.overloads[which]
     op.head.version = min(runtime, <int> NEWEST_API)
     op.head.get_name = op_name
     op.head.get_execution_provider = op_provider
@@ -146,23 +191,25 @@ cdef void describe(Op* op, const Row* row, int which, Api api, int runtime) noex
     # Older versions crash while they infer shapes where an optional input is absent.
     if not row.has_optional or runtime >= SAFE_INFERENCE:
         op.head.infer_output_shape = infer_output_shape
-    op.head.get_start_version = op_one
+    op.head.get_start_version = op_start
     op.head.get_end_version = op_any_version
 
 
-cdef Status make_domain(Api api, int runtime, const Domain* domain, void** made) noexcept nogil:
-    """Create a domain with all its operators, one for each type of element."""
-    cdef Status status = (<create_domain_t> api[CREATE_CUSTOM_OP_DOMAIN])(domain.name, made)
+cdef Status make_domain(Api api, int runtime, const Group* group, void** made) noexcept nogil:
+    """Create a domain with the operators of a group, one for each combination of types."""
+    cdef Status status = (<create_domain_t> api[CREATE_CUSTOM_OP_DOMAIN])(group.domain, made)
     cdef Op* op
     cdef int i, j
-    for i in range(domain.row_count):
-        for j in range(domain.rows[i].type_count):
+    for i in range(group.row_count):
+        if group.rows[i].start > 1 and runtime < NEWEST_API:  # which would take it for all versions
+            continue
+        for j in range(group.rows[i].overload_count):
             if status is not NULL:
                 return status
             op = <Op*> calloc(1, sizeof(Op))
             if op is NULL:
                 return make_status(api, ORT_FAIL, "detops: not enough memory")
-            describe(op, &domain.rows[i], j, api, runtime)
+            describe(op, &group.rows[i], j, api, runtime)
             status = (<pair_t> api[CUSTOM_OP_DOMAIN_ADD])(made[0], op)
     return status
 
@@ -181,18 +228,39 @@ cdef Registration* registration_for(Api api) noexcept nogil:
     return found
 
 
-cdef Status add_domains(Api api, int runtime, void* options) noexcept nogil:
+cdef Status add_group(Api api, void* options, const Group* group, void* domain) noexcept nogil:
+    """Add a group to options that don't have it yet: ONNX Runtime itself takes a domain once."""
+    cdef int whole = 0, any = 0
+    cdef char[MESSAGE] message
+    cdef Status status = (<has_entry_t> api[HAS_SESSION_CONFIG_ENTRY])(options, group.entry, &whole)
+    if status is NULL:
+        status = (<has_entry_t> api[HAS_SESSION_CONFIG_ENTRY])(options, group.domain_entry, &any)
+    if status is not NULL or whole or (any and group.is_part):
+        return status
+    if any:
+        snprintf(message, MESSAGE, "detops: the domain '%s' was registered with these options before, with fewer operators; "
+                 "name all domains at once", group.domain)
+        return make_status(api, ORT_INVALID_ARGUMENT, message)
+    status = (<pair_t> api[ADD_CUSTOM_OP_DOMAIN])(options, domain)
+    if status is NULL:
+        status = (<add_entry_t> api[ADD_SESSION_CONFIG_ENTRY])(options, group.entry, "1")
+    if status is NULL:
+        status = (<add_entry_t> api[ADD_SESSION_CONFIG_ENTRY])(options, group.domain_entry, "1")
+    return status
+
+
+cdef Status add_groups(Api api, int runtime, void* options) noexcept nogil:
     cdef Registration* registration = registration_for(api)
     cdef Status status = NULL
     cdef int i
     if registration is NULL:
         return make_status(api, ORT_FAIL, "detops: not enough memory")
-    for i in range(domain_count):
-        if domains[i].selected and status is NULL:
+    for i in range(group_count):
+        if groups[i].selected and status is NULL:
             if registration.domains[i] is NULL:
-                status = make_domain(api, runtime, &domains[i], &registration.domains[i])
+                status = make_domain(api, runtime, &groups[i], &registration.domains[i])
             if status is NULL:
-                status = (<pair_t> api[ADD_CUSTOM_OP_DOMAIN])(options, registration.domains[i])
+                status = add_group(api, options, &groups[i], registration.domains[i])
     return status
 
 
@@ -219,9 +287,9 @@ cdef public void* RegisterCustomOps(void* options, const void* api_base) noexcep
     if runtime < OLDEST_API:
         snprintf(message, MESSAGE, "detops needs ONNX Runtime 1.%d or later, this is %s", <int> OLDEST_API, text)
         return make_status(api, ORT_FAIL, message)
-    if domain_count == 0:
-        return make_status(api, ORT_FAIL, "detops: get the path of this library from detops.onnx.library_path()")
+    if group_count == 0 and (fill_by_python(message, MESSAGE) or group_count == 0):
+        return make_status(api, ORT_FAIL, message)
     lock()
-    status = add_domains(api, runtime, options)
+    status = add_groups(api, runtime, options)
     unlock()
     return status

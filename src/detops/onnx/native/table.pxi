@@ -9,7 +9,6 @@ cdef enum:
     MAX_INPUTS = 6
     MAX_OUTPUTS = 2
     MAX_ATTRIBUTES = 12
-    MAX_TYPES = 12
     MAX_KERNELS = 2
 
 cdef struct Value:
@@ -39,11 +38,17 @@ cdef struct Attribute:
 cdef struct Input:
     const char* name
     int slot
-    int type  # 0: the type of the node
+    int type  # 0: any of the operator's
     bint required
 
 cdef struct Output:
-    int type
+    int type  # 0: that of the first input
+
+cdef struct Overload:
+    # ONNX Runtime finds an operator by the types of its inputs, so each combination is one of its own.
+    int types[MAX_INPUTS]
+    int computed  # the type that the kernels take
+    operator_t kernels[MAX_KERNELS]
 
 cdef struct Call
 
@@ -51,15 +56,18 @@ cdef enum:  # what a step may return but 0
     REFUSED = -1
     UNKNOWN = 1  # a plan that depends on data, before there is any
 
-# Of a family of operators: plan checks shapes and sets those of the results, compute runs the kernel.
+# Of a family of operators: plan checks shapes and sets those of the results, compute runs the kernel. Where the size of
+# a result depends on data, plan leaves it open, compute writes to scratch memory, and deliver places the results.
 ctypedef int (*step_t)(Call* call) noexcept nogil
 
 cdef struct Row:
     const char* domain
     const char* name
     const char* title
+    int start  # the oldest opset version that has this form, where there are others; else 1
     step_t plan
     step_t compute
+    step_t deliver  # NULL where plan knows all sizes
     Input inputs[MAX_INPUTS]
     int input_count
     Output outputs[MAX_OUTPUTS]
@@ -67,7 +75,6 @@ cdef struct Row:
     Attribute attributes[MAX_ATTRIBUTES]
     int attribute_count
     Value fixed[MAX_ATTRIBUTES]  # by slot: what the operator itself settles
-    int types[MAX_TYPES]
-    operator_t kernels[MAX_TYPES][MAX_KERNELS]
-    int type_count
+    Overload* overloads
+    int overload_count
     bint has_optional

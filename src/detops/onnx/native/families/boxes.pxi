@@ -15,10 +15,11 @@ cdef bint shares_anchors(const Tensor* predictions, const Tensor* anchors) noexc
     """Whether each anchor has several boxes along the last axis."""
     cdef int i
     cdef int last = predictions.rank - 1
-    if anchors.rank != predictions.rank or anchors.shape[last] != 4 or predictions.shape[last] % 4:
+    if anchors.rank != predictions.rank or is_other(anchors, last, 4) or (
+            known(predictions, last) and predictions.shape[last] % 4):
         return False
     for i in range(last):
-        if anchors.shape[i] != predictions.shape[i]:
+        if differ(anchors, i, predictions, i):
             return False
     return True
 
@@ -46,7 +47,8 @@ cdef int plan_decode_bbox(Call* call) noexcept nogil:
             return wrong_number(call, BOX_MEANS, "4 finite numbers")
     axis = axis + predictions.rank if axis < 0 else axis
     if not (axis == predictions.rank - 1 and shares_anchors(predictions, anchors)):
-        if predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1):
+        if known(predictions, <int> axis) and (
+                predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1)):
             return wrong_shape(call, BOX_PREDICTIONS, "with 4 coordinates along the axis")
         if not same_shape(predictions, anchors):
             return wrong_shape(call, BOX_ANCHORS, "that of box_predictions with 4 coordinates")

@@ -38,47 +38,69 @@ cdef int plan_conv_weight(Call* call) noexcept nogil:
     cdef int64_t groups = call.values[CONV_GROUPS].whole[0]
     if x.rank != 4:
         return wrong_shape(call, CONV_X, "(N, C, H, W)")
-    if x.shape[1] % groups or x.shape[1] % call.values[CONV_OFFSET_GROUPS].whole[0]:
+    if known(x, 1) and (x.shape[1] % groups or x.shape[1] % call.values[CONV_OFFSET_GROUPS].whole[0]):
         return wrong_shape(call, CONV_X, "with a number of channels that all groups divide")
-    if weight.rank != 4 or weight.shape[1] != x.shape[1] // groups or weight.shape[0] % groups or (
-            weight.shape[2] < 1 or weight.shape[3] < 1):
+    if weight.rank != 4 or (known(x, 1) and is_other(weight, 1, x.shape[1] // groups)) or (
+            known(weight, 0) and weight.shape[0] % groups) or weight.shape[2] < 1 or weight.shape[3] < 1:
         return wrong_shape(call, CONV_WEIGHT, "(O, C / groups, kernel_H, kernel_W) as the input and its groups ask for")
     if kernel.count and (
-            kernel.count != 2 or kernel.whole[0] != weight.shape[2] or kernel.whole[1] != weight.shape[3]):
+            kernel.count != 2 or is_other(weight, 2, kernel.whole[0]) or is_other(weight, 3, kernel.whole[1])):
         return wrong_value(call, CONV_KERNEL_SHAPE, "the kernel's shape of the weight")
     return 0
 
 
-cdef bint fits(const Tensor* tensor, int64_t images, int64_t planes, const int64_t* size) noexcept nogil:
-    return tensor.rank == 4 and tensor.shape[0] == images and tensor.shape[1] == planes and (
-        tensor.shape[2] == size[0] and tensor.shape[3] == size[1])
+cdef int64_t planes_of(const Call* call) noexcept nogil:
+    """How many planes a mask has; OPEN where that is not known."""
+    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    if not (known(weight, 2) and known(weight, 3)):
+        return OPEN
+    return capped_product(call.values[CONV_OFFSET_GROUPS].whole[0], capped_product(weight.shape[2], weight.shape[3]))
+
+
+cdef bint fits(const Tensor* tensor, const Tensor* out, int64_t planes) noexcept nogil:
+    return tensor.rank == 4 and not differ(tensor, 0, out, 0) and not (planes >= 0 and is_other(tensor, 1, planes)) and (
+        not differ(tensor, 2, out, 2) and not differ(tensor, 3, out, 3))
+
+
+cdef int plan_windows(Call* call, int axis) noexcept nogil:
+    """One of the two last axes of the result."""
+    cdef const Tensor* x = &call.inputs[CONV_X]
+    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Value* padding = &call.values[CONV_PADDING]
+    cdef int64_t padded = capped_sum(padding.whole[axis], padding.whole[(axis + 2) % padding.count])
+    cdef int64_t window = capped_product(call.values[CONV_DILATION].whole[axis], weight.shape[2 + axis] - 1)
+    cdef bint from_known = known(x, 2 + axis) and known(weight, 2 + axis)
+    padded = capped_sum(padded, x.shape[2 + axis]) - 1
+    if from_known and padded < window:
+        return wrong_shape(call, CONV_X, "at least as large with its padding as the kernel")
+    settle(call, 0, 2 + axis, (padded - window) // call.values[CONV_STRIDE].whole[axis] + 1, from_known)
+    return 0
 
 
 cdef int plan_deform_conv(Call* call) noexcept nogil:
-    cdef const Tensor* x = &call.inputs[CONV_X]
-    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* offset = &call.inputs[CONV_OFFSET]
     cdef const Tensor* bias = &call.inputs[CONV_BIAS]
-    cdef const Value* padding = &call.values[CONV_PADDING]
     cdef Tensor* out = &call.outputs[0]
-    cdef int64_t room, planes
+    cdef int64_t planes
     cdef int i
     if plan_conv_options(call) or plan_conv_weight(call):
         return REFUSED
     out.rank = 4
-    out.shape[0], out.shape[1] = x.shape[0], weight.shape[0]
+    take(call, 0, 0, &call.inputs[CONV_X], 0)
+    take(call, 0, 1, &call.inputs[CONV_WEIGHT], 0)
     for i in range(2):
-        room = x.shape[2 + i] + padding.whole[i] + padding.whole[(i + 2) % padding.count]
-        room -= call.values[CONV_DILATION].whole[i] * (weight.shape[2 + i] - 1) + 1
-        if room < 0:
-            return wrong_shape(call, CONV_X, "at least as large with its padding as the kernel")
-        out.shape[2 + i] = room // call.values[CONV_STRIDE].whole[i] + 1
-    planes = call.values[CONV_OFFSET_GROUPS].whole[0] * weight.shape[2] * weight.shape[3]
-    if not fits(&call.inputs[CONV_OFFSET], x.shape[0], 2 * planes, &out.shape[2]):
+        if plan_windows(call, i):
+            return REFUSED
+    planes = planes_of(call)
+    if not fits(offset, out, planes if planes < 0 else 2 * planes):
         return wrong_shape(call, CONV_OFFSET, "(N, 2 * offset_groups * kernel_H * kernel_W, out_H, out_W)")
-    if call.inputs[CONV_MASK].present and not fits(&call.inputs[CONV_MASK], x.shape[0], planes, &out.shape[2]):
+    if call.inputs[CONV_MASK].present and not fits(&call.inputs[CONV_MASK], out, planes):
         return wrong_shape(call, CONV_MASK, "(N, offset_groups * kernel_H * kernel_W, out_H, out_W)")
-    if bias.present and (bias.rank != 1 or bias.shape[0] != weight.shape[0]):
+    if bias.present and (bias.rank != 1 or differ(bias, 0, &call.inputs[CONV_WEIGHT], 0)):
         return wrong_shape(call, CONV_BIAS, "(O,) as the weight")
+    for i in range(2, 4):
+        if not known(out, i):  # the offsets say as much
+            take(call, 0, i, offset, i)
     return 0
 
 

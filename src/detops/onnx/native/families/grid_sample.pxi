@@ -7,6 +7,7 @@ cdef enum:
     GRID_MODE = 0
     GRID_PADDING_MODE
     GRID_ALIGN_CORNERS
+    GRID_REFLECT_FIRST
 
 
 cdef int plan_grid_sample(Call* call) noexcept nogil:
@@ -15,7 +16,7 @@ cdef int plan_grid_sample(Call* call) noexcept nogil:
     cdef int i
     if x.rank not in (4, 5):
         return wrong_shape(call, GRID_X, "(N, C, H, W) or (N, C, D, H, W)")
-    if grid.rank != x.rank or grid.shape[0] != x.shape[0] or grid.shape[x.rank - 1] != x.rank - 2:
+    if grid.rank != x.rank or differ(grid, 0, x, 0) or is_other(grid, x.rank - 1, x.rank - 2):
         return wrong_shape(
             call, GRID_GRID, "(N, out_H, out_W, 2) as x" if x.rank == 4 else "(N, out_D, out_H, out_W, 3) as x")
     if not 0 <= call.values[GRID_ALIGN_CORNERS].whole[0] <= 1:
@@ -23,9 +24,10 @@ cdef int plan_grid_sample(Call* call) noexcept nogil:
     if call.values[GRID_PADDING_MODE].whole[0] and extent(x, 2, x.rank) == 0:
         return wrong_shape(call, GRID_X, "with spatial axes of at least 1 for this padding_mode")
     call.outputs[0].rank = x.rank
-    call.outputs[0].shape[0], call.outputs[0].shape[1] = x.shape[0], x.shape[1]
+    take(call, 0, 0, x, 0)
+    take(call, 0, 1, x, 1)
     for i in range(2, x.rank):
-        call.outputs[0].shape[i] = grid.shape[i - 1]
+        take(call, 0, i, grid, i - 1)
     return 0
 
 
@@ -49,5 +51,7 @@ cdef int compute_grid_sample(Call* call) noexcept nogil:
         sample.strides[i + 1] = sample.strides[i] * sample.sizes[i]
     sample.taps = call.values[GRID_MODE].whole[0]
     sample.border = call.values[GRID_PADDING_MODE].whole[0]
+    if sample.border == 2 and sample.taps == 1 and call.values[GRID_REFLECT_FIRST].whole[0]:
+        sample.border = 3
     sample.align_corners = call.values[GRID_ALIGN_CORNERS].whole[0]
     return run_kernel(call, 0, &sample)

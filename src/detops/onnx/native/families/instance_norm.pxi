@@ -1,4 +1,4 @@
-# MMCVInstanceNormalization and TRTInstanceNormalization
+# MMCVInstanceNormalization, TRTInstanceNormalization and InstanceNormalization
 
 cdef enum:
     NORM_X = 0
@@ -16,9 +16,10 @@ cdef int plan_instance_norm(Call* call) noexcept nogil:
         return wrong_shape(call, NORM_X, "(num_images, num_channels, d1, ...)")
     for i in range(NORM_SCALE, NORM_BIAS + 1):
         each = &call.inputs[i]
-        if each.rank != 1 or each.shape[0] != x.shape[1]:
+        if each.rank != 1 or differ(each, 0, x, 1):
             return wrong_shape(call, i, "(num_channels,) as the input")
-    if not 0 < call.values[NORM_EPSILON].number[0] < INFINITY:
+    if not 0 < call.values[NORM_EPSILON].number[0] < INFINITY and not (
+            call.values[NORM_EPSILON].number[0] == 0 and strcmp(call.row.name, "InstanceNormalization") == 0):
         return wrong_number(call, NORM_EPSILON, "a number above 0")
     copy_shape(call, NORM_X, 0)
     return 0

@@ -1,4 +1,4 @@
-# MMCV's NonMaxSuppression, whose result has a size of its own and is filled up with -1
+# The NonMaxSuppression that MMCV prepares for TensorRT, whose result is filled up with -1
 
 cdef enum:
     NMS_BOXES = 0
@@ -20,10 +20,10 @@ cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noex
     value[0] = call.values[attribute]
     if not tensor.present:
         return 0
+    if call.kernel is NULL:
+        return UNKNOWN
     if tensor.size != 1:
         return wrong_shape(call, slot, "() or (1,)")
-    if tensor.data is NULL:
-        return UNKNOWN
     if attribute == NMS_LIMIT:
         value.whole[0] = (<const int64_t*> tensor.data)[0]
     else:
@@ -32,17 +32,19 @@ cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noex
 
 
 cdef int nms_limit(Call* call, int64_t* limit) noexcept nogil:
-    """How many boxes each class may give."""
+    """How many boxes each class may give; OPEN before that is known."""
     cdef Value value
-    cdef int64_t count = call.inputs[NMS_BOXES].shape[1]
+    cdef const Tensor* boxes = &call.inputs[NMS_BOXES]
     cdef int failed = number_or_input(call, NMS_LIMIT, NMS_LIMIT_INPUT, &value)
+    limit[0] = OPEN
     if failed:
-        return failed
+        return REFUSED if failed == REFUSED else 0
     if value.whole[0] < 0:
         snprintf(call.message, MESSAGE, "max_output_boxes_per_class: expected at least 0, got %lld",
                  <long long> value.whole[0])
         return REFUSED
-    limit[0] = min(value.whole[0], count) if value.whole[0] else count
+    if known(boxes, 1):  # of a limit and an unknown number of boxes, either may be the smaller
+        limit[0] = min(value.whole[0], boxes.shape[1]) if value.whole[0] else boxes.shape[1]
     return 0
 
 
@@ -50,22 +52,27 @@ cdef int plan_nms(Call* call) noexcept nogil:
     cdef const Tensor* boxes = &call.inputs[NMS_BOXES]
     cdef const Tensor* scores = &call.inputs[NMS_SCORES]
     cdef int64_t limit = 0
-    cdef int failed
-    if boxes.rank != 3 or boxes.shape[2] != 4:
+    if boxes.rank != 3 or is_other(boxes, 2, 4):
         return wrong_shape(call, NMS_BOXES, "(num_batches, num_boxes, 4)")
-    if scores.rank != 3 or scores.shape[0] != boxes.shape[0] or scores.shape[2] != boxes.shape[1]:
+    if scores.rank != 3 or differ(scores, 0, boxes, 0) or differ(scores, 2, boxes, 1):
         return wrong_shape(call, NMS_SCORES, "(num_batches, num_classes, num_boxes) as in boxes")
     if not 0 <= call.values[NMS_CENTER_POINT_BOX].whole[0] <= 1:
         return wrong_value(call, NMS_CENTER_POINT_BOX, "0 or 1")
     if not 0 <= call.values[NMS_OFFSET].whole[0] <= 1:
         return wrong_value(call, NMS_OFFSET, "0 or 1")
-    failed = nms_limit(call, &limit)
-    if failed:
-        return failed
+    if nms_limit(call, &limit):
+        return REFUSED
     call.outputs[0].rank = 2
-    call.outputs[0].shape[0] = boxes.shape[0] * scores.shape[1] * limit
-    call.outputs[0].shape[1] = 3
+    settle(call, 0, 0, boxes.shape[0] * scores.shape[1] * limit, limit != OPEN and known(boxes, 0) and known(scores, 1))
+    settle(call, 0, 1, 3, True)
     return 0
+
+
+cdef int check_iou_threshold(Call* call, double threshold) noexcept nogil:
+    if 0 <= threshold <= 1:
+        return 0
+    snprintf(call.message, MESSAGE, "iou_threshold: expected a number from 0 to 1, got %.9g", threshold)
+    return REFUSED
 
 
 cdef int compute_nms(Call* call) noexcept nogil:
@@ -78,8 +85,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
     if nms_limit(call, &limit) or number_or_input(call, NMS_IOU, NMS_IOU_INPUT, &iou) or (
             number_or_input(call, NMS_SCORE, NMS_SCORE_INPUT, &score)):
         return REFUSED
-    if not 0 <= iou.number[0] <= 1:
-        snprintf(call.message, MESSAGE, "iou_threshold: expected a number from 0 to 1, got %g", iou.number[0])
+    if check_iou_threshold(call, iou.number[0]):
         return REFUSED
     if isnan(score.number[0]):
         snprintf(call.message, MESSAGE, "score_threshold: expected a number, got nan")
@@ -108,3 +114,62 @@ cdef int compute_nms(Call* call) noexcept nogil:
         failed = run_kernel(call, 1, &rows)
     free(work.selected)
     return failed
+
+
+# The NonMaxSuppression that MMCV's exporter writes: the boxes that are kept, as many as they are
+
+cdef enum:
+    KEEP_BOXES = 0
+    KEEP_SCORES
+cdef enum:
+    KEEP_IOU = 0
+    KEEP_OFFSET
+
+
+cdef int plan_keep(Call* call) noexcept nogil:
+    cdef const Tensor* boxes = &call.inputs[KEEP_BOXES]
+    cdef const Tensor* scores = &call.inputs[KEEP_SCORES]
+    if boxes.rank != 2 or is_other(boxes, 1, 4):
+        return wrong_shape(call, KEEP_BOXES, "(num_boxes, 4)")
+    if scores.rank != 1 or differ(scores, 0, boxes, 0):
+        return wrong_shape(call, KEEP_SCORES, "(num_boxes,) as in boxes")
+    if not 0 <= call.values[KEEP_OFFSET].whole[0] <= 1:
+        return wrong_value(call, KEEP_OFFSET, "0 or 1")
+    if check_iou_threshold(call, call.values[KEEP_IOU].number[0]):
+        return REFUSED
+    call.outputs[0].rank = 1
+    settle(call, 0, 0, 0, False)
+    return 0
+
+
+cdef int compute_keep(Call* call) noexcept nogil:
+    cdef Nms work
+    cdef long long* selected
+    work.count = call.inputs[KEEP_SCORES].shape[0]
+    selected = <long long*> malloc((work.count + 1) * sizeof(long long))
+    if selected is NULL:
+        return out_of_memory(call)
+    call.scratch = selected
+    work.found = selected + work.count
+    work.found[0] = 0
+    if work.count == 0:
+        return 0
+    work.boxes = <const real*> call.inputs[KEEP_BOXES].data
+    work.scores = <const real*> call.inputs[KEEP_SCORES].data
+    work.labels = NULL
+    work.selected = selected
+    work.limit = work.count
+    work.iou_threshold = call.values[KEEP_IOU].number[0]
+    work.score_threshold = -INFINITY
+    work.strict = False
+    work.offset = call.values[KEEP_OFFSET].whole[0]
+    return run_kernel(call, 0, &work)
+
+
+cdef int deliver_keep(Call* call) noexcept nogil:
+    cdef const long long* selected = <const long long*> call.scratch
+    call.outputs[0].shape[0] = selected[call.inputs[KEEP_SCORES].shape[0]]
+    if place_output(call, 0):
+        return -1
+    memcpy(call.outputs[0].data, selected, call.outputs[0].size * sizeof(long long))
+    return 0

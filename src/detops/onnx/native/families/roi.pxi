@@ -1,8 +1,9 @@
-# MMCVRoiAlign
+# MMCVRoiAlign and RoiAlign
 
 cdef enum:
     ROI_FEATURES = 0
     ROI_ROIS
+    ROI_IMAGES  # of RoiAlign alone
 cdef enum:
     ROI_SCALE = 0  # of both operators
     ROI_HEIGHT
@@ -20,13 +21,18 @@ cdef int plan_rois(Call* call) noexcept nogil:
     cdef const Tensor* rois = &call.inputs[ROI_ROIS]
     if features.rank != 4:
         return wrong_shape(call, ROI_FEATURES, "(batch, channels, height, width)")
-    if rois.rank != 2 or rois.shape[1] != 5:
+    if call.inputs[ROI_IMAGES].present:
+        if rois.rank != 2 or is_other(rois, 1, 4):
+            return wrong_shape(call, ROI_ROIS, "(num_rois, 4)")
+        if call.inputs[ROI_IMAGES].rank != 1 or differ(&call.inputs[ROI_IMAGES], 0, rois, 0):
+            return wrong_shape(call, ROI_IMAGES, "(num_rois,) as the rois")
+    elif rois.rank != 2 or is_other(rois, 1, 5):
         return wrong_shape(call, ROI_ROIS, "(num_rois, 5)")
     if not 0 < call.values[ROI_SCALE].number[0] < INFINITY:
         return wrong_number(call, ROI_SCALE, "a number above 0")
     call.outputs[0].rank = 4
-    call.outputs[0].shape[0] = rois.shape[0]
-    call.outputs[0].shape[1] = features.shape[1]
+    take(call, 0, 0, rois, 0)
+    take(call, 0, 1, features, 1)
     return 0
 
 
@@ -37,26 +43,26 @@ cdef int plan_roi_align(Call* call) noexcept nogil:
     for i in range(ROI_HEIGHT, ROI_WIDTH + 1):
         if call.values[i].whole[0] < 1:
             return wrong_value(call, i, "at least 1")
-    if call.values[ROI_SAMPLING_RATIO].whole[0] < 0:
-        return wrong_value(call, ROI_SAMPLING_RATIO, "at least 0")
     if not 0 <= call.values[ROI_ALIGNED].whole[0] <= 1:
         return wrong_value(call, ROI_ALIGNED, "0 or 1")
-    call.outputs[0].shape[2] = call.values[ROI_HEIGHT].whole[0]
-    call.outputs[0].shape[3] = call.values[ROI_WIDTH].whole[0]
+    settle(call, 0, 2, call.values[ROI_HEIGHT].whole[0], True)
+    settle(call, 0, 3, call.values[ROI_WIDTH].whole[0], True)
     return 0
 
 
 cdef int find_images(Call* call, long long* images) noexcept nogil:
-    """Turn the first column of the rois into image numbers."""
+    """Find the number of each roi's image: the first column of the rois, or an input of its own."""
     cdef const Tensor* rois = &call.inputs[ROI_ROIS]
+    cdef const Tensor* apart = &call.inputs[ROI_IMAGES]
     cdef int64_t batch = call.inputs[ROI_FEATURES].shape[0]
     cdef Py_ssize_t row
     cdef double index
     for row in range(rois.shape[0]):
-        index = element_at(call, rois, 5 * row)
+        index = <double> (<const int64_t*> apart.memory)[row] if apart.present else element_at(rois, 5 * row)
         if not (0 <= index < batch and index == <double> <long long> index):
             snprintf(call.message, MESSAGE, "%s: expected whole batch indices in [0, %lld), got %g in row %lld",
-                     input_name(call, ROI_ROIS), <long long> batch, index, <long long> row)
+                     input_name(call, ROI_IMAGES if apart.present else ROI_ROIS), <long long> batch, index,
+                     <long long> row)
             return REFUSED
         images[row] = <long long> index
     return 0
@@ -71,7 +77,7 @@ cdef void describe_rois(Call* call, Rois* rois, const long long* images) noexcep
     rois.out = <real*> output.data
     rois.batch, rois.channels = features.shape[0], features.shape[1]
     rois.height, rois.width = features.shape[2], features.shape[3]
-    rois.num_rois, rois.roi_columns = output.shape[0], 5
+    rois.num_rois, rois.roi_columns = output.shape[0], 4 if call.inputs[ROI_IMAGES].present else 5
     rois.out_height, rois.out_width = output.shape[2], output.shape[3]
     rois.spatial_scale = call.values[ROI_SCALE].number[0]
 
@@ -95,7 +101,7 @@ cdef int compute_roi_align(Call* call) noexcept nogil:
         return out_of_memory(call)
     describe_rois(call, &rois, images)
     rois.points = images + count
-    rois.sampling_ratio = min(call.values[ROI_SAMPLING_RATIO].whole[0], <int64_t> MAX_POINTS + 1)
+    rois.sampling_ratio = max(min(call.values[ROI_SAMPLING_RATIO].whole[0], <int64_t> MAX_POINTS + 1), <int64_t> 0)
     rois.mode = <int> call.values[ROI_MODE].whole[0]
     rois.aligned = call.values[ROI_ALIGNED].whole[0]
     failed = find_images(call, images) or run_kernel(call, 1, &rois) or check_points(call, rois.points)
@@ -117,8 +123,8 @@ cdef int plan_roi_pool(Call* call) noexcept nogil:
         return REFUSED
     if size.count != 2 or size.whole[0] < 1 or size.whole[1] < 1:
         return wrong_value(call, POOL_SIZE, "2 numbers of at least 1")
-    call.outputs[0].shape[2] = size.whole[0]
-    call.outputs[0].shape[3] = size.whole[1]
+    settle(call, 0, 2, size.whole[0], True)
+    settle(call, 0, 3, size.whole[1], True)
     return 0
 
 
