@@ -46,8 +46,8 @@ def grid_sample(
         their outer edges.
     reflect_first : bool, default False
         Of "nearest" under "reflection" alone: whether a point is mirrored into the map before its nearest element is
-        chosen, as torch and MMCV do, rather than after it, as ONNX does. They differ for points outside the map that are
-        exactly halfway between elements.
+        chosen, as torch and MMCV do, rather than after it, as ONNX does. They differ for points outside the map that
+        are exactly halfway between elements.
     out : numpy.ndarray, optional
         Where to write the result: its shape and dtype, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -76,9 +76,8 @@ def grid_sample(
     point that has it among its neighbours, with whatever weight.
 
     The definition is that of ONNX's GridSample, which agrees with ``torch.nn.functional.grid_sample`` but for what
-    `reflect_first` says. A cubic
-    sample of a volume, which ONNX defines, torch and ONNX Runtime do not have.
-    There is no gradient.
+    `reflect_first` says. A cubic sample of a volume, which ONNX defines, torch and ONNX Runtime do not have. There is
+    no gradient.
 
     Examples
     --------
