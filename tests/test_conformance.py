@@ -42,7 +42,8 @@ LAYOUTS = {
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-12}
 
 
-def _results(value):
+def results(value):
+    """The results of a call, one or many, as a tuple."""
     return value if isinstance(value, tuple) else (value,)
 
 
@@ -68,10 +69,10 @@ def same(got, wanted, exact: bool, what: str) -> None:
 
 
 @functools.cache
-def _wanted(case: Case, dtype: str) -> tuple[np.ndarray, ...]:
+def of_oracle(case: Case, dtype: str) -> tuple[np.ndarray, ...]:
     """What the oracle says, once for all backends."""
     with np.errstate(all="ignore"):
-        return _results(oracle(case.operator)(**case.cast(dtype), **case.options))
+        return results(oracle(case.operator)(**case.cast(dtype), **case.options))
 
 
 def _combinations():
@@ -90,11 +91,11 @@ def _no_launch_twice() -> Iterator[None]:
 def test_conformance(case: Case, backend: str, dtype: str) -> None:
     arrays = case.cast(dtype)
     operator = getattr(detops, case.operator)
-    wanted = _wanted(case, dtype)
+    wanted = of_oracle(case, dtype)
     plain = None
     for layout, lay in LAYOUTS.items():
         given = {name: None if array is None else lay(array) for name, array in arrays.items()}
-        got = _results(operator(**given, **case.options, backend=backend))
+        got = results(operator(**given, **case.options, backend=backend))
         assert len(got) == len(wanted)
         for result, expected in zip(got, wanted, strict=True):
             same(result, expected, case.exact, f"{layout}: {case}")
@@ -108,7 +109,7 @@ def test_conformance(case: Case, backend: str, dtype: str) -> None:
             assert result.tobytes() == first.tobytes(), f"{layout} differs from contiguous"
     out = tuple(np.full_like(result, 1) for result in plain)
     returned = operator(**arrays, **case.options, backend=backend, out=out if len(out) > 1 else out[0])
-    for target, result, back in zip(out, plain, _results(returned), strict=True):
+    for target, result, back in zip(out, plain, results(returned), strict=True):
         assert back is target
         assert target.tobytes() == result.tobytes()
 

@@ -10,8 +10,10 @@ from detops._core import scalar
 
 SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
-# A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes.
+# A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes. Numba warns of
+# a grid of fewer than 128 blocks; blocks without an item of their own end at once.
 THREADS = 3 if SIMULATED else 128
+MIN_BLOCKS = 1 if SIMULATED else 128
 MAX_BLOCKS = 2 if SIMULATED else 65535
 
 # DLPack's number of the stream that kernels run on: the legacy default stream, or the default stream of the thread.
@@ -39,10 +41,10 @@ def jit(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 def launch(kernel: Any, items: int, *arguments: Any) -> None:
-    """Run a kernel with at most one thread per item."""
+    """Run a kernel over a grid of at least one thread for each item, as far as grids go."""
     if items < 1:
         return
-    blocks = min(-(-items // THREADS), MAX_BLOCKS)
+    blocks = min(max(-(-items // THREADS), MIN_BLOCKS), MAX_BLOCKS)
     if SIMULATED:
         with _one_at_a_time:
             kernel[blocks, THREADS](*arguments)
