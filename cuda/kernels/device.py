@@ -10,8 +10,8 @@ from detops._core import scalar
 
 SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
-# A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes. Numba warns of
-# a grid of fewer than 128 blocks; blocks without an item of their own end at once.
+# A simulated thread is a thread of Python: few of them, over more than one block, show the same mistakes. Numba warns
+# of a grid of fewer than 128 blocks; blocks without an item of their own end at once.
 THREADS = 3 if SIMULATED else 128
 MIN_BLOCKS = 1 if SIMULATED else 128
 MAX_BLOCKS = 2 if SIMULATED else 65535

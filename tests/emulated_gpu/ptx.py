@@ -28,11 +28,13 @@ BITS(f64, double, uint64_t)
 
 /* A float that becomes an integer is held within its range, and NaN is 0 (the lowest number in 64 bits). */
 #define SATURATED(NAME, TYPE, LOW, HIGH, NAN_IS) \
-    static inline TYPE NAME(double x) { return x != x ? NAN_IS : x >= -2.0 * (double)LOW ? HIGH : x <= (double)LOW ? LOW : (TYPE)x; }
+    static inline TYPE NAME(double x) { \
+        return x != x ? NAN_IS : x >= -(double)LOW ? HIGH : x <= (double)LOW ? LOW : (TYPE)x; \
+    }
 SATURATED(to_s32, int32_t, INT32_MIN, INT32_MAX, 0)
 SATURATED(to_s64, int64_t, INT64_MIN, INT64_MAX, INT64_MIN)
 static inline uint32_t to_u32(double x) { return !(x > 0) ? 0 : x >= 4294967295.0 ? UINT32_MAX : (uint32_t)x; }
-static inline uint64_t to_u64(double x) { return !(x > 0) ? 0 : x >= 18446744073709551615.0 ? UINT64_MAX : (uint64_t)x; }
+static inline uint64_t to_u64(double x) { return !(x > 0) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x; }
 
 static float half_to_float(uint16_t half) {
     int exponent = half >> 10 & 31, fraction = half & 1023;
