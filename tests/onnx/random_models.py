@@ -9,7 +9,7 @@ import onnx
 from hypothesis import strategies as st
 from onnx import helper
 
-from detops.onnx._table import OPERATORS, Operator
+from detops.onnx._table import OPERATORS, Operator, find
 
 TYPES = ("float16", "float32", "float64", "int64")
 DOMAINS = ("mmcv", "mmdeploy", "detops", "", "ai.onnx", "com.microsoft", "elsewhere")
@@ -85,7 +85,8 @@ def models(draw: st.DrawFn) -> Drawn:
     node = helper.make_node(name, list(arrays), outputs, name="custom", domain=domain)
     node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
     first = next(iter(arrays.values())).dtype.name
-    types = [first if dtype == "T" else dtype for _, dtype in operator.outputs]
+    meant = find(domain, name, 1) or operator  # the other domain may have another form
+    types = [first if dtype == "T" else dtype for _, dtype in meant.outputs]
     place = draw(st.sampled_from(sorted(PLACES)))
     return Drawn(
         PLACES[place](node, arrays, types), arrays if "If" not in place else arrays | {"choice": np.array(True)}

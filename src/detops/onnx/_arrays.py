@@ -17,8 +17,8 @@ SUFFIXES = (".npy", ".npz")
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says; its kind, where it says nothing."""
-    return str(error) or type(error).__name__
+    """Return what an error says, in one line; its kind, where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def read_array(file: str, name: str) -> np.ndarray:

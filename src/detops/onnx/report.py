@@ -53,11 +53,12 @@ class Use:
 
 @dataclass(frozen=True)
 class Place:
-    """A custom node with what surrounds it: the opset versions there, and what is known of its inputs' types."""
+    """A custom node with what surrounds it: the opset versions there, and what is known of types."""
 
     node: Any
     versions: Mapping[str, int]
-    types: Sequence[Any]
+    types: Sequence[Any]  # of its inputs
+    results: Sequence[Any]  # of its results, as the model declares them
     is_call: bool = False  # of a function of the model
 
     @property
@@ -157,7 +158,11 @@ def _refused(place: Place) -> str:
     graph = onnx.GraphProto(name="node", node=[node])
     for name, kind in types.items():
         graph.input.append(onnx.helper.make_value_info(name, kind))
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
+    for name, kind in zip(node.output, place.results, strict=True):
+        if name:
+            result = graph.output.add(name=name)
+            if kind is not None and kind.HasField("tensor_type"):
+                result.type.tensor_type.elem_type = kind.tensor_type.elem_type
     opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in place.versions.items()]
     probe = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     return refusal(probe.SerializeToString())
@@ -177,13 +182,14 @@ def _places_in(model: Any, judged: bool, functions: Mapping[Key, Any], calls: fr
     versions = {entry.domain: entry.version for entry in model.opset_import}
     pending: list[tuple[Any, Any, Mapping[str, Any]]] = [(model.graph, inferred(model) if judged else model.graph, {})]
     for graph, typed, outer in pending:
-        types = {**outer, **dict(_types(graph)), **dict(_types(typed))}
+        declared = dict(_types(graph))
+        types = {**outer, **declared, **dict(_types(typed))}
         for node, twin in zip(graph.node, typed.node, strict=True):
             kinds = [types.get(name) for name in node.input]
             key = (node.domain, node.op_type)
             is_call = key in functions and find(*key, versions.get(node.domain, 1)) is None
             if is_custom(node):
-                yield Place(node, versions, kinds, is_call)
+                yield Place(node, versions, kinds, [declared.get(name) for name in node.output], is_call)
             if is_call and key not in calls:
                 inner = _as_model(called(functions[key], node), kinds, model if judged else None)
                 yield from _places_in(inner, judged, functions, calls | {key})
