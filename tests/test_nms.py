@@ -76,6 +76,12 @@ ERRORS = [
         TypeError,
         "max_output_boxes: expected an integer, got 2.0",
     ),
+    (lambda: detops.nms(B, S, 0.5, pre_nms_top_k=-1), ValueError, "pre_nms_top_k: expected at least 0, got -1"),
+    (
+        lambda: detops.non_max_suppression(B[None], S[None, None], pre_nms_top_k=2.0),
+        TypeError,
+        "pre_nms_top_k: expected an integer, got 2.0",
+    ),
     (
         lambda: detops.nms(B.astype(int), S, 0.5),
         TypeError,
@@ -453,6 +459,11 @@ PLACES = [
 ]
 
 
+def leading(scores, count):
+    """The first of so many boxes by falling score, in order of index."""
+    return np.sort(np.lexsort((np.arange(len(scores)), -scores))[:count])
+
+
 def scene(place, seed, count, dtype):
     rng = np.random.default_rng([seed, count, PLACES.index(place)])
     scores = rng.random(count) if seed % 2 else rng.integers(-3, 12, count) / 4
@@ -471,6 +482,10 @@ def test_the_grid_changes_nothing(place, dtype: str) -> None:
             np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {count} {threshold}")
             few = detops.nms(boxes, scores, threshold, max_output_boxes=7)
             np.testing.assert_array_equal(few, wanted[:7], err_msg=f"{seed} {count} {threshold}")
+            first = leading(scores, 2 * count // 3)
+            wanted = first[every_pair(boxes[first], scores[first], threshold)]
+            found = detops.nms(boxes, scores, threshold, pre_nms_top_k=len(first))
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {count} {threshold}, the first")
             wanted = every_pair(boxes, scores, threshold, 1)
             found = detops.nms(boxes, scores, threshold, offset=1)
             np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {count} {threshold}, offset")

@@ -132,7 +132,12 @@ def survivors(boxes, rows, segments, threshold, limit, form, offset):
     return alive.copy_to_host().astype(bool)
 
 
-def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, offset, selected, found):
+def leading(segments, top_k):
+    """Which candidates, in order of segment, are among the first top_k of theirs."""
+    return np.arange(segments.size) - np.searchsorted(segments, segments) < top_k
+
+
+def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, top_k, limit, offset, selected, found):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
     scores = scores.copy_to_host()
@@ -142,6 +147,7 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, of
     if labels is not None:
         segments = np.unique(labels.copy_to_host()[order], return_inverse=True)[1]
     by_segment = np.argsort(segments, kind="stable")
+    by_segment = by_segment[leading(segments[by_segment], top_k)]
     kept = np.zeros(order.size, bool)
     kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset)
     result = order[kept][:limit]
@@ -150,7 +156,7 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, of
         selected[: result.size].copy_to_device(result)
 
 
-def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
+def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
     classes, count = scores.shape[1:]
@@ -158,6 +164,7 @@ def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, f
     scores = scores.copy_to_host().reshape(-1, count)
     segments, candidates = np.nonzero(is_candidate(scores, real(score_threshold), strict))
     order = np.lexsort((-scores[segments, candidates], segments))
+    order = order[leading(segments[order], top_k)]
     segments, candidates = segments[order], candidates[order]
     flat = boxes.reshape((boxes.size // 4, 4))
     rows = segments // classes * count + candidates

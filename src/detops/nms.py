@@ -17,6 +17,7 @@ def nms(
     score_threshold: float | None = None,
     max_output_boxes: int | None = None,
     offset: int = 0,
+    pre_nms_top_k: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -39,6 +40,8 @@ def nms(
         Keep at most so many; None for no limit.
     offset : {0, 1}, default 0
         1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
+    pre_nms_top_k : int, optional
+        Only so many boxes take part, those of highest score, on a tie the earlier; None for all.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -77,7 +80,7 @@ def nms(
     array([1, 2])
     """
     call = Call(backend, boxes=boxes, scores=scores)
-    return _nms(call, iou_threshold, score_threshold, max_output_boxes, offset, out)
+    return _nms(call, iou_threshold, score_threshold, pre_nms_top_k, max_output_boxes, offset, out)
 
 
 def batched_nms(
@@ -89,6 +92,7 @@ def batched_nms(
     score_threshold: float | None = None,
     max_output_boxes: int | None = None,
     offset: int = 0,
+    pre_nms_top_k: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -112,6 +116,8 @@ def batched_nms(
         Keep at most so many, of all labels together; None for no limit.
     offset : {0, 1}, default 0
         1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
+    pre_nms_top_k : int, optional
+        Only so many boxes of each label take part, those of highest score, on a tie the earlier; None for all.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -149,22 +155,26 @@ def batched_nms(
     call = Call(backend, boxes=boxes, scores=scores, labels=labels)
     _checks.dtype("labels", call["labels"].dtype, _checks.INTEGERS)
     _checks.shape("labels", call["labels"].shape, (call["boxes"].shape[0] if call["boxes"].ndim else "num_boxes",))
-    return _nms(call, iou_threshold, score_threshold, max_output_boxes, offset, out)
+    return _nms(call, iou_threshold, score_threshold, pre_nms_top_k, max_output_boxes, offset, out)
 
 
-def _nms(call: Call, iou_threshold: Any, score_threshold: Any, max_boxes: Any, offset: Any, out: Any) -> np.ndarray:
+def _nms(
+    call: Call, iou_threshold: Any, score_threshold: Any, top_k: Any, max_boxes: Any, offset: Any, out: Any
+) -> np.ndarray:
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
     _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
     count = call["boxes"].shape[0]
     _checks.shape("scores", call["scores"].shape, (count,))
+    limit = _suppression.limit("max_output_boxes", max_boxes, count)
     options = (
         _suppression.iou_threshold(iou_threshold, dtype),
         *_suppression.score_threshold(score_threshold, dtype),
-        _suppression.limit("max_output_boxes", max_boxes, count),
+        _suppression.limit("pre_nms_top_k", top_k, count),
+        limit,
         _suppression.offset(offset),
     )
-    selected = call.space.empty((options[3],), int64)
+    selected = call.space.empty((limit,), int64)
     kept = 0
     if selected.size:
         found = call.space.empty((1,), int64)

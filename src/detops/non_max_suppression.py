@@ -21,6 +21,7 @@ def non_max_suppression(
     score_threshold: float | None = None,
     *,
     center_point_box: bool = False,
+    pre_nms_top_k: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -44,6 +45,9 @@ def non_max_suppression(
         Only boxes with a score above it take part; None, the default, for all.
     center_point_box : bool, default False
         How `boxes` are given.
+    pre_nms_top_k : int, optional
+        Only so many boxes take part for each class of each batch, those of highest score, on a tie the earlier; None
+        for all.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -89,7 +93,7 @@ def non_max_suppression(
     call = Call(backend, boxes=boxes, scores=scores)
     form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS_IN_ANY_ORDER
     limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0)
-    selected, found = _select(call, limit, iou_threshold, score_threshold, True, form, 0.0)
+    selected, found = _select(call, limit, iou_threshold, score_threshold, True, pre_nms_top_k, form, 0.0)
     return _rows(call, selected, found, int(call.space.to_host(found).sum()), _suppression.INT64, out)
 
 
@@ -102,6 +106,7 @@ def non_max_suppression_padded(
     *,
     center_point_box: bool = False,
     offset: int = 0,
+    pre_nms_top_k: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -126,6 +131,9 @@ def non_max_suppression_padded(
         How `boxes` are given.
     offset : {0, 1}, default 0
         1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
+    pre_nms_top_k : int, optional
+        Only so many boxes take part for each class of each batch, those of highest score, on a tie the earlier; None
+        for all.
     out : numpy.ndarray of int32, optional
         Where to write the result: its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -133,9 +141,9 @@ def non_max_suppression_padded(
 
     Returns
     -------
-    numpy.ndarray of int32, shape (num_batches * num_classes * min(max_output_boxes_per_class, num_boxes), 3)
+    numpy.ndarray of int32, shape (num_batches * num_classes * limit, 3)
         Rows (batch, class, box) in order of batch, class and falling score, then rows of -1. On a tie the earlier box
-        comes first.
+        comes first. The limit is the least of `max_output_boxes_per_class`, `pre_nms_top_k` and num_boxes.
 
     Raises
     ------
@@ -170,12 +178,19 @@ def non_max_suppression_padded(
     filters = _checks.real("score_threshold", score_threshold, finite=False) > 0
     threshold = score_threshold if filters else None
     added = _suppression.offset(offset)
-    selected, found = _select(call, limit, iou_threshold, threshold, False, form, added)
+    selected, found = _select(call, limit, iou_threshold, threshold, False, pre_nms_top_k, form, added)
     return _rows(call, selected, found, math.prod(selected.shape), np.dtype(np.int32), out)
 
 
 def _select(
-    call: Call, limit: int | None, iou_threshold: Any, score_threshold: Any, strict: bool, form: int, offset: float
+    call: Call,
+    limit: int | None,
+    iou_threshold: Any,
+    score_threshold: Any,
+    strict: bool,
+    top_k: Any,
+    form: int,
+    offset: float,
 ) -> tuple[Any, Any]:
     """Return the boxes selected for each batch and class, and how many they are."""
     int64 = _suppression.INT64
@@ -185,12 +200,13 @@ def _select(
     _checks.shape("scores", call["scores"].shape, (batches, "num_classes", count))
     iou = _suppression.iou_threshold(iou_threshold, dtype)
     score, filters = _suppression.score_threshold(score_threshold, dtype)
-    shape = (*call["scores"].shape[:2], count if limit is None else min(limit, count))
+    top_k = _suppression.limit("pre_nms_top_k", top_k, count)
+    shape = (*call["scores"].shape[:2], top_k if limit is None else min(limit, top_k))
     selected, found = call.space.empty(shape, int64), call.space.empty(shape[:2], int64)
     if selected.size:
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype))
         call.kernel("non_max_suppression", dtype)(
-            *arrays, iou, score, strict and filters, form, offset, selected, found
+            *arrays, iou, score, strict and filters, top_k, form, offset, selected, found
         )
         return selected, found
     return selected, call.space.empty((0,), int64)

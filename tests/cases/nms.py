@@ -76,6 +76,12 @@ _EVERYWHERE = [
     ("no score", _B, np.full(_N, np.nan), {"iou_threshold": 0.5}),
     ("odd boxes and scores", _ODD, _ODD_SCORES, {"iou_threshold": 0.5}),
     ("odd boxes, offset", _ODD, _ODD_SCORES, {"iou_threshold": 0.5, "offset": 1}),
+    ("a few take part", _B, _S, {"iou_threshold": 0.25, "pre_nms_top_k": 9}),
+    ("a few above a score take part", _B, _S, {"iou_threshold": 0.25, "score_threshold": 0.25, "pre_nms_top_k": 4}),
+    ("a few of equal score take part", _B, np.ones(_N), {"iou_threshold": 0.25, "pre_nms_top_k": 5}),
+    ("of a few that take part, fewer", _B, _S, {"iou_threshold": 0.25, "pre_nms_top_k": 9, "max_output_boxes": 3}),
+    ("none take part", _B, _S, {"iou_threshold": 0.5, "pre_nms_top_k": 0}),
+    ("more may take part than there are", _B, _S, {"iou_threshold": 0.5, "pre_nms_top_k": 2**63}),
     ("odd boxes, threshold of 0", _ODD, _ODD_SCORES, {"iou_threshold": 0}),
     *((name, boxes, _S[:4], {"iou_threshold": 0.5, "offset": 1}) for name, boxes in _FAR),
 ]
@@ -87,6 +93,9 @@ _PER_CLASS = [
     ("above 0", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "score_threshold": 0.0}),
     ("above every score", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "score_threshold": 2.0}),
     ("no limit", {"max_output_boxes_per_class": 2**63 - 1, "iou_threshold": 0.5}),
+    ("a few take part", {"max_output_boxes_per_class": 18, "iou_threshold": 0.25, "pre_nms_top_k": 5}),
+    ("of a few that take part, fewer", {"max_output_boxes_per_class": 2, "iou_threshold": 0.25, "pre_nms_top_k": 5}),
+    ("none take part", {"max_output_boxes_per_class": 18, "pre_nms_top_k": 0}),
 ]
 _SHAPES = [
     ("no boxes", np.empty((2, 0, 4)), np.empty((2, 3, 0))),

@@ -22,12 +22,16 @@ def iou(a, b, offset=0):
     return shared / (areas[0] + areas[1] - shared)
 
 
-def greedy(boxes, scores, iou_threshold, passes=lambda score: True, limit=None, offset=0, labels=None):
+def greedy(boxes, scores, iou_threshold, passes=lambda score: True, limit=None, offset=0, labels=None, top_k=None):
     """Indices kept, by falling score."""
+    labels = np.zeros(len(scores), int) if labels is None else labels
     candidates = [i for i, score in enumerate(scores) if not np.isnan(score) and passes(score)]
-    kept = []
+    taken, kept = [], []
     for i in sorted(candidates, key=lambda i: (-scores[i], i)):
-        rivals = [j for j in kept if labels is None or labels[j] == labels[i]]
+        if top_k is not None and sum(labels[j] == labels[i] for j in taken) >= top_k:
+            continue
+        taken.append(i)
+        rivals = [j for j in kept if labels[j] == labels[i]]
         if not any(iou(boxes[j], boxes[i], offset) > iou_threshold for j in rivals):
             kept.append(i)
     return kept if limit is None else kept[:limit]
@@ -41,15 +45,27 @@ def _float64(*arrays):
     return (np.asarray(array, np.float64) for array in arrays)
 
 
-def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0):
+def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0, pre_nms_top_k=None):
     boxes, scores = _float64(boxes, scores)
-    kept = greedy(boxes, scores, iou_threshold, _above(score_threshold), max_output_boxes, offset)
+    passes = _above(score_threshold)
+    kept = greedy(boxes, scores, iou_threshold, passes, max_output_boxes, offset, top_k=pre_nms_top_k)
     return np.array(kept, np.int64)
 
 
-def batched_nms(boxes, scores, labels, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0):
+def batched_nms(
+    boxes,
+    scores,
+    labels,
+    iou_threshold,
+    *,
+    score_threshold=None,
+    max_output_boxes=None,
+    offset=0,
+    pre_nms_top_k=None,
+):
     boxes, scores = _float64(boxes, scores)
-    kept = greedy(boxes, scores, iou_threshold, _above(score_threshold), max_output_boxes, offset, labels)
+    passes = _above(score_threshold)
+    kept = greedy(boxes, scores, iou_threshold, passes, max_output_boxes, offset, labels, pre_nms_top_k)
     return np.array(kept, np.int64)
 
 
@@ -58,10 +74,10 @@ def _from_centre(boxes):
     return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], -1)
 
 
-def _select(boxes, scores, iou_threshold, passes, limit, offset):
+def _select(boxes, scores, iou_threshold, passes, limit, offset, top_k):
     rows = []
     for b, c in np.ndindex(*scores.shape[:2]):
-        kept = greedy(boxes[b], scores[b, c], iou_threshold, passes, limit, offset)
+        kept = greedy(boxes[b], scores[b, c], iou_threshold, passes, limit, offset, top_k=top_k)
         rows += [(b, c, i) for i in kept]
     return np.array(rows, np.int64).reshape(len(rows), 3)
 
@@ -74,6 +90,7 @@ def non_max_suppression(
     score_threshold=None,
     *,
     center_point_box=False,
+    pre_nms_top_k=None,
 ):
     boxes, scores = _float64(boxes, scores)
     if center_point_box:
@@ -82,7 +99,8 @@ def non_max_suppression(
         boxes = np.concatenate(
             [np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1
         )
-    return _select(boxes, scores, iou_threshold, _above(score_threshold), max_output_boxes_per_class, 0)
+    passes = _above(score_threshold)
+    return _select(boxes, scores, iou_threshold, passes, max_output_boxes_per_class, 0, pre_nms_top_k)
 
 
 def non_max_suppression_padded(
@@ -94,16 +112,19 @@ def non_max_suppression_padded(
     *,
     center_point_box=False,
     offset=0,
+    pre_nms_top_k=None,
 ):
     boxes, scores = _float64(boxes, scores)
     if center_point_box:
         boxes = _from_centre(boxes)
     limit = min(max_output_boxes_per_class or boxes.shape[1], boxes.shape[1])
+    if pre_nms_top_k is not None:
+        limit = min(limit, pre_nms_top_k)
 
     def passes(score):
         return not (score_threshold > 0 and score < score_threshold)
 
-    selected = _select(boxes, scores, iou_threshold, passes, limit, offset)
+    selected = _select(boxes, scores, iou_threshold, passes, limit, offset, pre_nms_top_k)
     rows = np.full((scores.shape[0] * scores.shape[1] * limit, 3), -1, np.int32)
     rows[: len(selected)] = selected
     return rows

@@ -17,7 +17,7 @@ cdef int select_labels(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     for label in range(begin, end):
         start = work.starts[label]
         work.found[label] = select(work.items + start, work.spare + start, work.starts[label + 1] - start,
-                                   work.nms.boxes, &work.rule, work.nms.limit)
+                                   work.nms.boxes, &work.rule, work.nms.top_k, work.nms.limit)
         failed |= work.found[label] < 0
     return -1 if failed else 0
 
@@ -64,6 +64,8 @@ cdef Py_ssize_t join_labels(Labelled* work, Py_ssize_t labels, Py_ssize_t limit)
         for i in range(work.starts[label], work.starts[label] + work.found[label]):
             work.items[total] = work.items[i]
             total += 1
+    if total == 0:
+        return 0
     if open_queue(&queue, work.spare, work.items, total):
         return -1
     work.items = work.spare

@@ -5,6 +5,8 @@ cdef struct Nms:
     const long long* labels
     long long* selected
     Py_ssize_t count
+    # So many of highest score take part: of each label, where there are any.
+    Py_ssize_t top_k
     Py_ssize_t limit
     double iou_threshold
     double score_threshold
@@ -24,6 +26,7 @@ cdef struct NonMaxSuppression:
     Py_ssize_t batches
     Py_ssize_t classes
     Py_ssize_t count
+    Py_ssize_t top_k
     Py_ssize_t limit
     double iou_threshold
     double score_threshold

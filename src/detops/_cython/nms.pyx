@@ -30,7 +30,7 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
     work.spare = work.items + nms.count
     count = collect(nms.scores, nms.count, <real> nms.score_threshold, nms.strict, work.spare)
     if nms.labels == NULL or count == 0:
-        found = select(work.items, work.spare, count, nms.boxes, &work.rule, nms.limit)
+        found = select(work.items, work.spare, count, nms.boxes, &work.rule, nms.top_k, nms.limit)
     else:
         found = select_labelled(&work, count, team)
     for i in range(found):
@@ -54,7 +54,8 @@ cdef int select_classes(const void* arguments, Py_ssize_t begin, Py_ssize_t end)
     rule.form, rule.offset, rule.threshold = work.form, <real> work.offset, <real> work.iou_threshold
     for item in range(begin, end):
         found = collect(work.scores + item * work.count, work.count, <real> work.score_threshold, work.strict, spare)
-        found = select(items, spare, found, work.boxes + item // work.classes * work.count * 4, &rule, work.limit)
+        found = select(items, spare, found, work.boxes + item // work.classes * work.count * 4, &rule, work.top_k,
+                       work.limit)
         failed |= found < 0
         work.found[item] = found
         for i in range(found):
@@ -91,8 +92,8 @@ cdef api int selected_rows_operator(const void* arguments, const Team* team) noe
     return 0
 
 
-def nms(boxes, scores, labels, double iou_threshold, double score_threshold, bint strict, Py_ssize_t limit,
-        double offset, selected, found):
+def nms(boxes, scores, labels, double iou_threshold, double score_threshold, bint strict, Py_ssize_t top_k,
+        Py_ssize_t limit, double offset, selected, found):
     cdef Nms work
     work.boxes = <const real*> data(boxes)
     work.scores = <const real*> data(scores)
@@ -100,6 +101,7 @@ def nms(boxes, scores, labels, double iou_threshold, double score_threshold, bin
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.count = len(scores)
+    work.top_k = top_k
     work.limit = limit
     work.iou_threshold = iou_threshold
     work.score_threshold = score_threshold
@@ -108,14 +110,15 @@ def nms(boxes, scores, labels, double iou_threshold, double score_threshold, bin
     execute(nms_operator, &work)
 
 
-def non_max_suppression(boxes, scores, double iou_threshold, double score_threshold, bint strict, Py_ssize_t form,
-                        double offset, selected, found):
+def non_max_suppression(boxes, scores, double iou_threshold, double score_threshold, bint strict, Py_ssize_t top_k,
+                        Py_ssize_t form, double offset, selected, found):
     cdef NonMaxSuppression work
     work.boxes = <const real*> data(boxes)
     work.scores = <const real*> data(scores)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.batches, work.classes, work.count = scores.shape
+    work.top_k = top_k
     work.limit = selected.shape[2]
     work.iou_threshold = iou_threshold
     work.score_threshold = score_threshold

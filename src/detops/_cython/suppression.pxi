@@ -127,18 +127,19 @@ cdef int make_grid(Kept* kept, const Candidate* candidates, Py_ssize_t count, co
 
 
 cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, const real* boxes, const Rule* rule,
-                       Py_ssize_t limit) noexcept nogil:
-    """Order the candidates in spare and leave those kept at the head of items; return how many, or -1."""
+                       Py_ssize_t top_k, Py_ssize_t limit) noexcept nogil:
+    """Order the candidates in spare; of the first top_k, leave those kept at the head of items: how many, or -1."""
     cdef Kept kept
     cdef Queue queue
     cdef Box box
     cdef Py_ssize_t i
     cdef Py_ssize_t selected = 0
     cdef int failed
-    if count == 0 or limit == 0:
+    if count == 0 or top_k == 0 or limit == 0:
         return 0
     memset(&kept, 0, sizeof(Kept))
     failed = open_queue(&queue, items, spare, count)
+    count = min(count, top_k)
     if not failed and min(count, limit) >= GRID_FROM and count < GRID_TO:
         failed = make_grid(&kept, items, count, boxes, rule)
     for i in range(count):

@@ -63,14 +63,14 @@ def select(order, boxes, threshold, limit, form, offset):
 
 
 @jit
-def select_labelled(order, boxes, labels, threshold, limit, offset):
-    """As select, but boxes of different labels leave each other alone."""
+def select_labelled(order, boxes, labels, threshold, top_k, limit, offset):
+    """As select among the first top_k of each label; boxes of different labels leave each other alone."""
     by_label = order[np.argsort(labels[order], kind="mergesort")]
     kept = np.zeros(labels.size, np.bool_)
     start = 0
     for end in range(1, by_label.size + 1):
         if end == by_label.size or labels[by_label[end]] != labels[by_label[start]]:
-            group = by_label[start:end]
+            group = by_label[start : min(end, start + top_k)]
             for box in group[: select(group, boxes, threshold, limit, 0, offset)]:
                 kept[box] = True
             start = end
@@ -83,12 +83,14 @@ def select_labelled(order, boxes, labels, threshold, limit, offset):
 
 
 @jit
-def select_classes(begin, end, boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
+def select_classes(
+    begin, end, boxes, scores, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
+):
     """One item is one class of one batch."""
     classes = scores.shape[1]
     for item in range(begin, end):
         b, c = item // classes, item % classes
-        order = in_order(scores[b, c], score_threshold, strict)
+        order = in_order(scores[b, c], score_threshold, strict)[:top_k]
         count = select(order, boxes[b], iou_threshold, selected.shape[2], form, offset)
         selected[b, c, :count] = order[:count]
         found[b, c] = count
@@ -106,22 +108,22 @@ def write_rows(selected, found, rows):
                 at += 1
 
 
-def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, limit, offset, selected, found):
+def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, top_k, limit, offset, selected, found):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
     boxes, scores, labels = map(read_only, (boxes, scores, labels))
     order = in_order(scores, real(score_threshold), strict)
     if labels is None:
-        found[0] = select(order, boxes, real(iou_threshold), limit, 0, real(offset))
+        found[0] = select(order[:top_k], boxes, real(iou_threshold), limit, 0, real(offset))
     else:
-        found[0] = select_labelled(order, boxes, labels, real(iou_threshold), limit, real(offset))
+        found[0] = select_labelled(order, boxes, labels, real(iou_threshold), top_k, limit, real(offset))
     selected[: found[0]] = order[: found[0]]
 
 
-def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, form, offset, selected, found):
+def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
-    reads = (boxes, scores, real(iou_threshold), real(score_threshold), strict, form, real(offset))
+    reads = (boxes, scores, real(iou_threshold), real(score_threshold), strict, top_k, form, real(offset))
     spread(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
 
 

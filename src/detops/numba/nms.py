@@ -54,7 +54,7 @@ def batched_nms(boxes, scores, labels, iou_threshold, score_threshold=None, max_
     real = boxes.dtype.type
     order = _in_order(scores, score_threshold)
     limit = _limit(max_output_boxes, order.size)
-    return order[: kernels.select_labelled(order, boxes, labels, real(iou_threshold), limit, real(offset))]
+    return order[: kernels.select_labelled(order, boxes, labels, real(iou_threshold), order.size, limit, real(offset))]
 
 
 @jit
@@ -79,6 +79,7 @@ def _select(boxes, scores, limit, iou_threshold, score_threshold, strict, form, 
         real(iou_threshold),
         scores.dtype.type(score_threshold),
         strict,
+        count,
         form,
         real(offset),
         selected,

@@ -14,6 +14,7 @@ COUNTS = st.integers(0, 9)
 SIDES = st.integers(1, 5)
 # No ratio of two small whole numbers, so that rounding cannot decide whether a box is dropped.
 IOUS = st.sampled_from([0.0, 0.2503, 0.4001, 0.5003, 0.7001, 1.0])
+TOP_KS = st.sampled_from([None, None, 0, 2, 3, 20])
 SCORES: dict[str, Any] = {"low": 0, "high": 1, "parts": 8, "odd": [np.nan, -np.inf, 0.0625]}
 
 
@@ -70,6 +71,7 @@ def nms(draw: st.DrawFn, dtype: str, labelled: bool = False) -> Call:
     options = {
         "iou_threshold": draw(IOUS),
         "score_threshold": draw(st.sampled_from([None, 0.0, 0.25])),
+        "pre_nms_top_k": draw(TOP_KS),
         "max_output_boxes": draw(st.sampled_from([None, 0, 1, 4])),
         "offset": draw(st.sampled_from([0, 1])),
     }
@@ -88,6 +90,7 @@ def _onnx_nms(draw: st.DrawFn, dtype: str, score_thresholds: list[float | None])
         "iou_threshold": draw(IOUS),
         "score_threshold": draw(st.sampled_from(score_thresholds)),
         "center_point_box": draw(st.booleans()),
+        "pre_nms_top_k": draw(TOP_KS),
     }
     return arrays, options
 

@@ -95,6 +95,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
     work.boxes = <const real*> call.inputs[NMS_BOXES].data
     work.scores = <const real*> scores.data
     work.batches, work.classes, work.count = scores.shape[0], scores.shape[1], scores.shape[2]
+    work.top_k = work.count
     work.limit = limit
     work.iou_threshold = iou.number[0]
     work.score_threshold = score.number[0] if score.number[0] > 0 else -INFINITY
@@ -158,7 +159,7 @@ cdef int compute_keep(Call* call) noexcept nogil:
     work.scores = <const real*> call.inputs[KEEP_SCORES].data
     work.labels = NULL
     work.selected = selected
-    work.limit = work.count
+    work.top_k = work.limit = work.count
     work.iou_threshold = call.values[KEEP_IOU].number[0]
     work.score_threshold = -INFINITY
     work.strict = False
