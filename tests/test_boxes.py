@@ -43,10 +43,18 @@ Z = np.zeros((3, 4))
             (np.zeros((3, 8)), np.zeros((3, 8))),
             {},
             ValueError,
-            "anchors: expected shape (3, 4), got (3, 8)",
+            "anchors: expected shape (3, 4), or its last axes, got (3, 8)",
         ),
         ((Z, Z), {"axis": 0}, ValueError, "{}: expected shape with 4 coordinates on axis 0, got (3, 4)"),
-        ((Z, Z[:2]), {}, ValueError, "anchors: expected shape (3, 4), got (2, 4)"),
+        ((Z, Z[:2]), {}, ValueError, "anchors: expected shape (3, 4), or its last axes, got (2, 4)"),
+        (
+            (np.zeros((2, 3, 4)), np.zeros((2, 1, 4))),
+            {},
+            ValueError,
+            "anchors: expected shape (2, 3, 4), or its last axes, got (2, 1, 4)",
+        ),
+        ((Z, Z[None]), {}, ValueError, "anchors: expected shape (3, 4), or its last axes, got (1, 3, 4)"),
+        ((Z.T, Z[0]), {"axis": 0}, ValueError, "anchors: expected shape (4, 3), got (4,)"),
         ((Z, Z), {"axis": 2}, ValueError, "axis: expected an axis from -2 to 1, got 2"),
         (
             (np.zeros((4, 3, 4)),) * 2,
@@ -263,7 +271,10 @@ def test_inside_compiled_code(dtype):
     assert _decode(t, anchors).dtype == t.dtype
     np.testing.assert_allclose(_decode(t, anchors), detops.decode_bbox(t, anchors), **close)
     scales, means = (10, 10, 5, 5), (0.5, 0, 0, 0.25)
-    for subject, reference, axis in ((t, anchors, -1), (t.T, anchors.T, 0), (np.tile(t, 3), anchors, 1)):
+    batch = np.stack([t, t[::-1]])
+    layouts = [(t, anchors, -1), (t.T, anchors.T, 0), (np.tile(t, 3), anchors, 1)]
+    layouts += [(batch, anchors, -1), (batch, anchors[None], 2), (batch.swapaxes(1, 2), anchors.T, 1)]
+    for subject, reference, axis in layouts:
         options = {"scales": scales, "means": means, "axis": axis}
         decoded = _decode_with(subject, reference, 0.01, scales, means, axis)
         np.testing.assert_allclose(
@@ -273,7 +284,17 @@ def test_inside_compiled_code(dtype):
         np.testing.assert_allclose(encoded, detops.encode_bbox(decoded, reference, **options), **close)
 
 
-@pytest.mark.parametrize(("shape", "anchors", "axis"), [((3, 5), (3, 5), 1), ((3, 4), (2, 4), 1), ((4, 4), (4, 4), 2)])
+@pytest.mark.parametrize(
+    ("shape", "anchors", "axis"),
+    [
+        ((3, 5), (3, 5), 1),
+        ((3, 4), (2, 4), 1),
+        ((4, 4), (4, 4), 2),
+        ((2, 3, 4), (2, 1, 4), 2),
+        ((3, 4), (1, 3, 4), 1),
+        ((4, 3), (3,), 0),
+    ],
+)
 def test_inside_compiled_code_wrong_shapes_raise(shape, anchors, axis):
     with pytest.raises(ValueError, match="expected"):
         _encode_with(np.zeros(shape), np.zeros(anchors), (1, 1, 1, 1), (0, 0, 0, 0), axis)

@@ -1,7 +1,19 @@
 """Box decoding and encoding over flat coordinates: one item is one box."""
 
+from numba.extending import register_jitable
+
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._cuda.device import cuda, jit, launch
+
+
+@register_jitable
+def first_coordinate(box, inner, size):
+    """Where a box begins in (groups, 4, inner), flat; after the last group of so many numbers the first comes again."""
+    group, position = box // inner, box % inner
+    groups = size // (4 * inner)
+    if group >= groups:
+        group %= groups
+    return group * 4 * inner + position
 
 
 @jit
@@ -9,9 +21,9 @@ def decode(t, anchors, lower_clip, decode_clip, scales, means, classes, inner, o
     """Arrays are (groups, 4, inner), flat."""
     for i in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
         for side in range(2):
-            near = i // inner * 4 * inner + i % inner + side * inner
+            near = first_coordinate(i, inner, out.size) + side * inner
             far = near + 2 * inner
-            anchor = i // classes // inner * 4 * inner + i // classes % inner + side * inner
+            anchor = first_coordinate(i // classes, inner, anchors.size) + side * inner
             low, high = decode_span(
                 unscale(t[near], scales[side], means[side]),
                 unscale(t[far], scales[2 + side], means[2 + side]),
@@ -29,9 +41,9 @@ def encode(boxes, anchors, scales, means, classes, inner, out):
     """Arrays are (groups, 4, inner), flat."""
     for i in range(cuda.grid(1), out.size // 4, cuda.gridsize(1)):
         for side in range(2):
-            near = i // inner * 4 * inner + i % inner + side * inner
+            near = first_coordinate(i, inner, out.size) + side * inner
             far = near + 2 * inner
-            anchor = i // classes // inner * 4 * inner + i // classes % inner + side * inner
+            anchor = first_coordinate(i // classes, inner, anchors.size) + side * inner
             shift, growth = encode_span(boxes[near], boxes[far], anchors[anchor], anchors[anchor + 2 * inner])
             out[near] = rescale(shift, scales[side], means[side])
             out[far] = rescale(growth, scales[2 + side], means[2 + side])

@@ -37,7 +37,8 @@ def decode_bbox(
         (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
         (..., 4 * num_classes) against anchors (..., 4).
     anchors : array_like of float16, float32 or float64
-        (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit.
+        (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit. Leading axes may
+        be missing, or of length 1: anchors (num_boxes, 4) serve each image of predictions (batch, num_boxes, 4).
     decode_clip : float, optional
         Upper bound of tw and th before the exponential; None for no bound. 0 bounds them at 0.
     lower_clip : float, optional
@@ -71,6 +72,7 @@ def decode_bbox(
     Notes
     -----
     A NaN stays in the coordinates that it enters. An anchor of negative width or height passes through the formula.
+    One whose width or height is beyond the range of the dtype gives inf or NaN.
     The definition is that of CANN's DecodeBbox and DecodeBboxV2, and of the box coders of tensorpack, torchvision,
     Detectron2 and MMDetection.
 
@@ -107,7 +109,7 @@ def encode_bbox(
         (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
         (..., 4 * num_classes) against anchors (..., 4).
     anchors : array_like of float16, float32 or float64
-        (x1, y1, x2, y2) along `axis`, in the unit of `boxes`.
+        (x1, y1, x2, y2) along `axis`, in the unit of `boxes`. Leading axes may be missing, or of length 1.
     scales, means : sequence of 4 floats, default 1 and 0
         The normalisation of the result: (t - mean) * scale.
     axis : int, default -1
@@ -182,16 +184,27 @@ def _transform(
     return results.deliver()
 
 
+def _fits(anchors: tuple[int, ...], wanted: tuple[int, ...], position: int) -> bool:
+    """Whether anchors have this shape, but for leading axes that they lack, or where they have length 1."""
+    missing = len(wanted) - len(anchors)
+    if not 0 <= missing <= position:
+        return False
+    while missing < position and anchors[0] == 1:
+        anchors, missing = anchors[1:], missing + 1
+    return anchors == wanted[missing:]
+
+
 def _layout(name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: int) -> tuple[int, int]:
     """Return how many boxes in a row share an anchor, and how many have their first coordinates side by side."""
     if not shape:
         raise ValueError(f"{name}: expected shape (..., 4), got ()")
     position = _checks.axis("axis", axis, len(shape))
     last = position == len(shape) - 1
-    if last and anchors == (*shape[:-1], 4) and shape[-1] % 4 == 0:
-        return max(shape[-1] // 4, 1), 1
     if shape[position] % 4 or (shape[position] != 4 and not last):
         fitting = "(..., 4) or (..., 4 * num_classes)" if last else f"with 4 coordinates on axis {position}"
         raise ValueError(f"{name}: expected shape {fitting}, got {shape}")
-    _checks.shape("anchors", anchors, (*shape[:position], 4, *shape[position + 1 :]))
-    return 1, max(math.prod(shape[position + 1 :]), 1)
+    wanted = (*shape[:position], 4, *shape[position + 1 :])
+    if anchors != wanted and not _fits(anchors, wanted, position):
+        leading = ", or its last axes" if position else ""
+        raise ValueError(f"anchors: expected shape {wanted}{leading}, got {anchors}")
+    return max(shape[position] // 4, 1), max(math.prod(shape[position + 1 :]), 1)

@@ -18,6 +18,8 @@ def _predictions(*shape):
 
 _A = _anchors(7)
 _STDS = {"scales": (10, 10, 5, 5), "means": (0.5, -0.25, 0.125, 0)}
+# Twice such a coordinate is beyond what float32 holds.
+_FAR = np.array([[1.8, 1.9, 3.0, 2.6], [2.0, 1.75, 2.5, 3.0]]).repeat(4, 0)[:7] * 1e38
 _NAN = _predictions(7, 4)
 _NAN[0, 0] = _NAN[1, 3] = np.nan
 _NAN[2] = np.inf, -np.inf, -np.inf, np.inf
@@ -47,6 +49,17 @@ _DECODE = [
     ("no classes", np.empty((7, 0)), _A, {}),
     ("NaN and inf", _NAN, _A, {}),
     ("NaN and inf, clipped", _NAN, _A, {"decode_clip": 4}),
+    ("anchors of each image of a batch", _predictions(3, 7, 4), _A, {}),
+    ("anchors with a batch of 1", _predictions(3, 7, 4), _A[np.newaxis], _STDS),
+    ("anchors of two leading axes fewer", _predictions(2, 3, 7, 4), _A, {}),
+    ("one anchor for all", _predictions(300, 4), _A[0], {}),
+    ("a batch of no boxes", np.empty((3, 0, 4)), np.empty((0, 4)), {}),
+    ("a batch of none", np.empty((0, 7, 4)), _A, {}),
+    ("classes of each image of a batch", _predictions(3, 7, 12), _A, _STDS),
+    ("one anchor for all classes", _predictions(5, 12), _A[:1], {}),
+    ("coordinates in the middle of a batch", _predictions(3, 4, 7), _A.T, {"axis": 1}),
+    ("coordinates before a map, in a batch", _predictions(3, 4, 2, 3), _anchors(6).T.reshape(1, 4, 2, 3), {"axis": -3}),
+    ("far away", _predictions(7, 4) / 16, _FAR, {}),
     ("turned anchors", _predictions(7, 4), _A[:, [2, 1, 0, 3]], {}),
     ("empty anchors", _predictions(7, 4), _A[:, [0, 1, 0, 1]], {}),
 ]
@@ -56,12 +69,24 @@ _ENCODE = [
     ("coordinates first", _anchors(7).T, _A.T, {"axis": 0}),
     ("coordinates in the middle", _anchors(6).reshape(3, 4, 2), _anchors(6).reshape(3, 4, 2), {"axis": -2}),
     ("classes", _anchors(21).reshape(7, 12), _A, _STDS),
+    ("anchors of each image of a batch", _anchors(21).reshape(3, 7, 4), _A, _STDS),
+    ("classes of each image of a batch", _anchors(42).reshape(2, 7, 12), _A, {}),
+    ("coordinates in the middle of a batch", _anchors(21).reshape(3, 7, 4).swapaxes(1, 2), _A.T, {"axis": 1}),
     ("no boxes", np.empty((0, 4)), np.empty((0, 4)), {}),
     ("a box of no area", _anchors(7)[:, [0, 1, 0, 1]], _A, {}),
     ("turned boxes", _anchors(7)[:, [2, 3, 0, 1]], _A, {}),
     ("empty anchors", _anchors(7), _A[:, [0, 1, 0, 1]], {}),
+    ("far away", _FAR[::-1] * 1.1, _FAR, {}),
 ]
 
+# Beyond what float16 holds.
+_WIDE = {"far away": ("float32", "float64")}
+_ALL = ("float16", "float32", "float64")
+
 CASES = [
-    Case("decode_bbox", name, {"box_predictions": t, "anchors": a}, options) for name, t, a, options in _DECODE
-] + [Case("encode_bbox", name, {"boxes": b, "anchors": a}, options) for name, b, a, options in _ENCODE]
+    Case("decode_bbox", name, {"box_predictions": t, "anchors": a}, options, dtypes=_WIDE.get(name, _ALL))
+    for name, t, a, options in _DECODE
+] + [
+    Case("encode_bbox", name, {"boxes": b, "anchors": a}, options, dtypes=_WIDE.get(name, _ALL))
+    for name, b, a, options in _ENCODE
+]

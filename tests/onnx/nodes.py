@@ -82,6 +82,10 @@ def _decode_bbox(draw: Any, operator: Operator) -> Node:
     shape.insert(place, 4 * classes)
     narrow.insert(place, 4)
     attributes: dict[str, Any] = {"axis": place - draw(st.sampled_from([0, len(shape)]))}
+    for _ in range(draw(st.integers(0, place))):
+        narrow = draw(st.sampled_from([narrow[1:], [1, *narrow[1:]]]))
+        if narrow[0] == 1:
+            break
     if draw(st.booleans()):
         attributes["decode_clip"] = draw(st.sampled_from([0.0, 1.5, -1.0, float("inf")]))
     if operator.name == "DecodeBboxV2" and draw(st.booleans()):

@@ -238,7 +238,8 @@ BAD = [
         "DecodeBbox",
         ["x", "rois"],
         {},
-        "detops::DecodeBbox: anchors: expected shape that of box_predictions with 4 coordinates, got (1, 5)",
+        "detops::DecodeBbox: anchors: expected shape that of box_predictions with 4 coordinates, or its last axes, "
+        "got (1, 5)",
     ),
     ("mmcv", "NoSuchOperator", ["x"], {}, "NoSuchOperator"),
 ]

@@ -8,8 +8,9 @@ import numpy as np
 def _by_box(array, anchors, axis):
     """Return predictions (boxes, classes, 4) and anchors (boxes, 4)."""
     array, anchors = np.asarray(array, np.float64), np.asarray(anchors, np.float64)
-    array, anchors = np.moveaxis(array, axis, -1), np.moveaxis(anchors, axis, -1)
-    anchors = anchors.reshape(-1, 4)
+    from_end = axis - array.ndim if axis >= 0 else axis
+    array, anchors = np.moveaxis(array, axis, -1), np.moveaxis(anchors, from_end, -1)
+    anchors = np.broadcast_to(anchors, (*array.shape[:-1], 4)).reshape(-1, 4)
     return array.reshape(len(anchors), array.shape[-1] // 4, 4), anchors
 
 

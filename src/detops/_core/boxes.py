@@ -18,7 +18,8 @@ def decode_span(
     # Not min() and max(): a NaN has to stay a NaN.
     raised: real = lower_clip if growth < lower_clip else growth
     bounded: real = decode_clip if raised > decode_clip else raised
-    centre: real = shift * size + (low + high) * half
+    # Halves first, so that their sum is in range where both ends are; the bits are those of half the sum.
+    centre: real = shift * size + (low * half + high * half)
     reach: real = exp(bounded) * size * half
     return centre - reach, centre + reach
 
@@ -31,7 +32,7 @@ def encode_span(low: real, high: real, anchor_low: real, anchor_high: real) -> t
     """Inverse of decode_span: the shift and the growth that turn the anchor's side into [low, high]."""
     half: real = typed(0.5, low)
     size: real = anchor_high - anchor_low
-    shift: real = ((low + high) * half - (anchor_low + anchor_high) * half) / size
+    shift: real = ((low * half + high * half) - (anchor_low * half + anchor_high * half)) / size
     return shift, log((high - low) / size)
 
 

@@ -3,6 +3,8 @@ cdef struct Boxes:
     const real* anchors
     real* out
     Py_ssize_t count
+    # After so many anchors the first one comes again.
+    Py_ssize_t anchor_count
     # So many boxes in a row share an anchor.
     Py_ssize_t classes
     # So many boxes have their first coordinates side by side, then their second ones, and so on; 1 for (boxes, 4).

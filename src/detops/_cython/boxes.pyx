@@ -1,4 +1,7 @@
-"""Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4)."""
+"""Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4).
+
+Where there are fewer groups of anchors than of boxes, the first one follows the last.
+"""
 
 from libc.math cimport fabs, frexp
 from libc.string cimport memcpy
@@ -35,33 +38,63 @@ cdef inline void load_planes(
         memcpy(target[side], source + side * inner, count * sizeof(real))
 
 
-cdef inline void load_boxes(const real* source, Py_ssize_t count, real (*target)[BLOCK]) noexcept nogil:
+cdef inline void load_boxes(
+    const real* source, Py_ssize_t start, Py_ssize_t count, real (*target)[BLOCK]
+) noexcept nogil:
+    """So many boxes, as those from a start on of a block."""
     cdef Py_ssize_t j
     for j in range(count):
-        target[0][j] = source[4 * j]
-        target[1][j] = source[4 * j + 1]
-        target[2][j] = source[4 * j + 2]
-        target[3][j] = source[4 * j + 3]
+        target[0][start + j] = source[4 * j]
+        target[1][start + j] = source[4 * j + 1]
+        target[2][start + j] = source[4 * j + 2]
+        target[3][start + j] = source[4 * j + 3]
+
+
+cdef inline void load_anchors(const Boxes* boxes, Py_ssize_t first, Block* block) noexcept nogil:
+    """The anchors of the boxes of a block, of which there is one for each: once through all, and so on."""
+    cdef Py_ssize_t start = 0, anchor, run
+    if first + block.count <= boxes.anchor_count:
+        load_boxes(boxes.anchors + 4 * first, 0, block.count, block.anchors)
+        return
+    anchor = first % boxes.anchor_count
+    while start < block.count:
+        run = min(block.count - start, boxes.anchor_count - anchor)
+        load_boxes(boxes.anchors + 4 * anchor, start, run, block.anchors)
+        start += run
+        anchor = 0
+
+
+cdef inline void load_shared_anchors(const Boxes* boxes, Py_ssize_t first, Block* block) noexcept nogil:
+    """The same where some boxes in a row share an anchor."""
+    cdef Py_ssize_t anchor = first // boxes.classes % boxes.anchor_count
+    cdef Py_ssize_t used = first % boxes.classes
+    cdef Py_ssize_t j, side
+    for j in range(block.count):
+        for side in range(4):
+            block.anchors[side][j] = boxes.anchors[4 * anchor + side]
+        used += 1
+        if used == boxes.classes:
+            used = 0
+            anchor = anchor + 1 if anchor + 1 < boxes.anchor_count else 0
 
 
 cdef inline void load(const Boxes* boxes, Py_ssize_t first, Py_ssize_t end, Block* block) noexcept nogil:
     """Up to BLOCK boxes from the first on, each with its anchor."""
-    cdef Py_ssize_t j, side, start
+    cdef Py_ssize_t start
     block.count = min(end - first, <Py_ssize_t> BLOCK)
     if boxes.inner > 1:
         # A block stays within its group, so that each coordinate is one run of memory.
         block.count = min(block.count, boxes.inner - first % boxes.inner)
         start = first_coordinate(first, boxes.inner)
         load_planes(boxes.subject + start, boxes.inner, block.count, block.subject)
+        start = first_coordinate(first % boxes.anchor_count, boxes.inner)
         load_planes(boxes.anchors + start, boxes.inner, block.count, block.anchors)
         return
-    load_boxes(boxes.subject + 4 * first, block.count, block.subject)
+    load_boxes(boxes.subject + 4 * first, 0, block.count, block.subject)
     if boxes.classes == 1:
-        load_boxes(boxes.anchors + 4 * first, block.count, block.anchors)
-        return
-    for j in range(block.count):
-        for side in range(4):
-            block.anchors[side][j] = boxes.anchors[(first + j) // boxes.classes * 4 + side]
+        load_anchors(boxes, first, block)
+    else:
+        load_shared_anchors(boxes, first, block)
 
 
 cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block) noexcept nogil:
@@ -175,6 +208,7 @@ cdef int _execute(operator_t operator, subject, anchors, double lower_clip, doub
     boxes.anchors = <const real*> data(anchors)
     boxes.out = <real*> mutable(out)
     boxes.count = out.size // 4
+    boxes.anchor_count = anchors.size // 4
     boxes.classes = classes
     boxes.inner = inner
     boxes.scales = scales

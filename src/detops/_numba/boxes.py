@@ -1,4 +1,7 @@
-"""Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4)."""
+"""Box decoding and encoding over (groups, 4, inner) in memory: an inner of 1 is (boxes, 4).
+
+Where there are fewer groups of anchors than of boxes, the first one follows the last.
+"""
 
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
 from detops._numba.spread import jit, spread
@@ -11,6 +14,8 @@ def decode_loop(begin, end, t, anchors, lower_clip, decode_clip, scales, means, 
     for i in range(begin, end):
         g, k = divmod(i, inner)
         ag, ak = divmod(i // classes, inner)
+        if ag >= anchors.shape[0]:
+            ag %= anchors.shape[0]
         for side in range(2):
             low, high = decode_span(
                 unscale(t[g, side, k], scales[side], means[side]),
@@ -31,6 +36,8 @@ def encode_loop(begin, end, boxes, anchors, scales, means, classes, out):
     for i in range(begin, end):
         g, k = divmod(i, inner)
         ag, ak = divmod(i // classes, inner)
+        if ag >= anchors.shape[0]:
+            ag %= anchors.shape[0]
         for side in range(2):
             shift, growth = encode_span(
                 boxes[g, side, k],

@@ -13,16 +13,20 @@ def _layout(shape, anchors, axis):
     position = axis + ndim if axis < 0 else axis
     if position < 0 or position >= ndim:
         raise ValueError("axis: expected an axis of the boxes")
-    fits = len(anchors) == ndim
+    missing = ndim - len(anchors)
+    fits = 0 <= missing <= position
+    leading = True
     inner = 1
-    for i in range(ndim):
-        if fits and i != position and shape[i] != anchors[i]:
+    for i in range(max(missing, 0), ndim):
+        length = anchors[i - missing]
+        leading = leading and i < position and length == 1
+        if not leading and length != (4 if i == position else shape[i]):
             fits = False
         if i > position:
             inner *= shape[i]
     classes = shape[position] // 4
-    if not fits or anchors[position] != 4 or shape[position] % 4 != 0 or (classes != 1 and position != ndim - 1):
-        raise ValueError("anchors: expected the shape of the boxes, with 4 coordinates, or (num_boxes, 4)")
+    if not fits or shape[position] % 4 != 0 or (classes != 1 and position != ndim - 1):
+        raise ValueError("anchors: expected the shape of the boxes, or their last axes, with 4 coordinates")
     return max(classes, 1), max(inner, 1)
 
 

@@ -33,8 +33,10 @@ def _anchored(draw: st.DrawFn, dtype: str, subject: str, values: Callable) -> Ca
     count = draw(COUNTS)
     first = draw(st.booleans())
     classes = 1 if first else draw(st.integers(1, 3))
-    anchors = draw(boxes(dtype, (count,)))
-    arrays = {subject: draw(values(dtype, (count, classes))).reshape(count, 4 * classes), "anchors": anchors}
+    # The same anchors may serve each image of a batch.
+    batch = () if first else draw(st.sampled_from([(), (), (0,), (1,), (3,)]))
+    subjects = draw(values(dtype, (*batch, count, classes))).reshape(*batch, count, 4 * classes)
+    arrays = {subject: subjects, "anchors": draw(boxes(dtype, (count,)))}
     options: dict[str, Any] = {
         "scales": draw(st.sampled_from([(1, 1, 1, 1), (10, 10, 5, 5), (0.5, 0.25, -2, 4)])),
         "means": draw(st.sampled_from([(0, 0, 0, 0), (0.5, -0.25, 0.125, 0)])),

@@ -89,16 +89,6 @@ cdef void copy_shape(Call* call, int slot, int output) noexcept nogil:
         take(call, output, i, &call.inputs[slot], i)
 
 
-cdef bint same_shape(const Tensor* one, const Tensor* other) noexcept nogil:
-    cdef int i
-    if one.rank != other.rank:
-        return False
-    for i in range(one.rank):
-        if differ(one, i, other, i):
-            return False
-    return True
-
-
 cdef int64_t capped_sum(int64_t one, int64_t other) noexcept nogil:
     """A sum of numbers of at least 0 capped at 2^61: a size so large is wrong, whatever it is."""
     return min(min(one, CAP) + min(other, CAP), CAP)

@@ -11,15 +11,18 @@ cdef enum:
     BOX_AXIS
 
 
-cdef bint shares_anchors(const Tensor* predictions, const Tensor* anchors) noexcept nogil:
-    """Whether each anchor has several boxes along the last axis."""
+cdef bint anchors_fit(const Tensor* predictions, const Tensor* anchors, int axis) noexcept nogil:
+    """Whether anchors have the predictions' shape with 4 on the axis, leading axes missing or of length 1 aside."""
+    cdef int missing = predictions.rank - anchors.rank
     cdef int i
-    cdef int last = predictions.rank - 1
-    if anchors.rank != predictions.rank or is_other(anchors, last, 4) or (
-            known(predictions, last) and predictions.shape[last] % 4):
+    cdef bint leading = True
+    if not 0 <= missing <= axis:
         return False
-    for i in range(last):
-        if differ(anchors, i, predictions, i):
+    for i in range(missing, predictions.rank):
+        leading = leading and i < axis and not is_other(anchors, i - missing, 1)
+        if leading:
+            continue
+        if is_other(anchors, i - missing, 4) if i == axis else differ(anchors, i - missing, predictions, i):
             return False
     return True
 
@@ -46,12 +49,11 @@ cdef int plan_decode_bbox(Call* call) noexcept nogil:
         if call.values[BOX_MEANS].count != 4 or not isfinite(call.values[BOX_MEANS].number[i]):
             return wrong_number(call, BOX_MEANS, "4 finite numbers")
     axis = axis + predictions.rank if axis < 0 else axis
-    if not (axis == predictions.rank - 1 and shares_anchors(predictions, anchors)):
-        if known(predictions, <int> axis) and (
-                predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1)):
-            return wrong_shape(call, BOX_PREDICTIONS, "with 4 coordinates along the axis")
-        if not same_shape(predictions, anchors):
-            return wrong_shape(call, BOX_ANCHORS, "that of box_predictions with 4 coordinates")
+    if known(predictions, <int> axis) and (
+            predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1)):
+        return wrong_shape(call, BOX_PREDICTIONS, "with 4 coordinates along the axis")
+    if not anchors_fit(predictions, anchors, <int> axis):
+        return wrong_shape(call, BOX_ANCHORS, "that of box_predictions with 4 coordinates, or its last axes")
     copy_shape(call, BOX_PREDICTIONS, 0)
     return 0
 
@@ -66,6 +68,7 @@ cdef int compute_decode_bbox(Call* call) noexcept nogil:
     boxes.anchors = <const real*> call.inputs[BOX_ANCHORS].data
     boxes.out = <real*> call.outputs[0].data
     boxes.count = predictions.size // 4
+    boxes.anchor_count = call.inputs[BOX_ANCHORS].size // 4
     boxes.classes = 1
     if axis == predictions.rank - 1:
         boxes.classes = max(predictions.shape[axis] // 4, 1)
