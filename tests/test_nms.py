@@ -83,6 +83,16 @@ ERRORS = [
         "pre_nms_top_k: expected an integer, got 2.0",
     ),
     (
+        lambda: detops.non_max_suppression(B[None], S[None, None], max_output_boxes_total=-1),
+        ValueError,
+        "max_output_boxes_total: expected at least 0, got -1",
+    ),
+    (
+        lambda: detops.non_max_suppression_padded(B[None], S[None, None], max_output_boxes_total="9"),
+        TypeError,
+        "max_output_boxes_total: expected an integer, got '9'",
+    ),
+    (
         lambda: detops.nms(B.astype(int), S, 0.5),
         TypeError,
         "boxes: expected dtype float16, float32 or float64, got int64",

@@ -177,6 +177,18 @@ def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, t
     selected.copy_to_device(result.reshape(selected.shape))
 
 
+def best_of_classes(scores, selected, total, found):
+    """Kernel of max_output_boxes_total."""
+    scores, selected, counts = (array.copy_to_host() for array in (scores, selected, found))
+    batches, classes, places = np.nonzero(np.arange(selected.shape[2]) < counts[..., np.newaxis])
+    best = scores[batches, classes, selected[batches, classes, places]]
+    order = np.lexsort((-best, batches))
+    order = order[leading(batches[order], total)]
+    counts[...] = 0
+    np.add.at(counts, (batches[order], classes[order]), 1)
+    found.copy_to_device(counts)
+
+
 def selected_rows(selected, found, rows):
     """Kernel that turns what was selected into rows."""
     before = np.concatenate([[0], np.cumsum(found.copy_to_host())])

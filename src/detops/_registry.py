@@ -16,6 +16,7 @@ from detops._extras import hint
 
 # Kernel name -> the module that holds it, the same in every backend.
 KERNELS = {
+    "best_of_classes": "nms",
     "cumulative": "cumulative",
     "decode_bbox": "boxes",
     "deform_conv2d": "deform_conv",
@@ -43,8 +44,8 @@ OPERATORS = {
     "grid_sample": ("grid_sample",),
     "instance_norm": ("instance_norm",),
     "nms": ("nms",),
-    "non_max_suppression": ("non_max_suppression", "selected_rows"),
-    "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
+    "non_max_suppression": ("non_max_suppression", "best_of_classes", "selected_rows"),
+    "non_max_suppression_padded": ("non_max_suppression", "best_of_classes", "selected_rows"),
     "roi_align": ("roi_align", "roi_align_points"),
     "roi_pool": ("roi_pool",),
     "scatter_nd": ("scatter_check", "scatter_nd"),

@@ -1,6 +1,5 @@
 """Non-maximum suppression of every class of every batch, as the operators of ONNX and MMCV have it."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ def non_max_suppression(
     *,
     center_point_box: bool = False,
     pre_nms_top_k: int | None = None,
+    max_output_boxes_total: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -48,6 +48,9 @@ def non_max_suppression(
     pre_nms_top_k : int, optional
         Only so many boxes take part for each class of each batch, those of highest score, on a tie the earlier; None
         for all.
+    max_output_boxes_total : int, optional
+        Select at most so many for each batch, those of highest score over all classes, on a tie those of the lower
+        class; None for no limit.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -93,7 +96,8 @@ def non_max_suppression(
     call = Call(backend, boxes=boxes, scores=scores)
     form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS_IN_ANY_ORDER
     limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0)
-    selected, found = _select(call, limit, iou_threshold, score_threshold, True, pre_nms_top_k, form, 0.0)
+    limits = (limit, pre_nms_top_k, max_output_boxes_total)
+    selected, found, _ = _select(call, limits, iou_threshold, score_threshold, True, form, 0.0)
     return _rows(call, selected, found, int(call.space.to_host(found).sum()), _suppression.INT64, out)
 
 
@@ -107,6 +111,7 @@ def non_max_suppression_padded(
     center_point_box: bool = False,
     offset: int = 0,
     pre_nms_top_k: int | None = None,
+    max_output_boxes_total: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
 ) -> np.ndarray:
@@ -134,6 +139,9 @@ def non_max_suppression_padded(
     pre_nms_top_k : int, optional
         Only so many boxes take part for each class of each batch, those of highest score, on a tie the earlier; None
         for all.
+    max_output_boxes_total : int, optional
+        Select at most so many for each batch, those of highest score over all classes, on a tie those of the lower
+        class; None for no limit.
     out : numpy.ndarray of int32, optional
         Where to write the result: its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -141,9 +149,10 @@ def non_max_suppression_padded(
 
     Returns
     -------
-    numpy.ndarray of int32, shape (num_batches * num_classes * limit, 3)
+    numpy.ndarray of int32, shape (num_batches * total, 3)
         Rows (batch, class, box) in order of batch, class and falling score, then rows of -1. On a tie the earlier box
-        comes first. The limit is the least of `max_output_boxes_per_class`, `pre_nms_top_k` and num_boxes.
+        comes first. The total is `max_output_boxes_total`, or, where that is less, num_classes times the least of
+        `max_output_boxes_per_class`, `pre_nms_top_k` and num_boxes.
 
     Raises
     ------
@@ -178,38 +187,46 @@ def non_max_suppression_padded(
     filters = _checks.real("score_threshold", score_threshold, finite=False) > 0
     threshold = score_threshold if filters else None
     added = _suppression.offset(offset)
-    selected, found = _select(call, limit, iou_threshold, threshold, False, pre_nms_top_k, form, added)
-    return _rows(call, selected, found, math.prod(selected.shape), np.dtype(np.int32), out)
+    limits = (limit, pre_nms_top_k, max_output_boxes_total)
+    selected, found, total = _select(call, limits, iou_threshold, threshold, False, form, added)
+    return _rows(call, selected, found, len(selected) * total, np.dtype(np.int32), out)
 
 
 def _select(
     call: Call,
-    limit: int | None,
+    limits: tuple[int | None, Any, Any],
     iou_threshold: Any,
     score_threshold: Any,
     strict: bool,
-    top_k: Any,
     form: int,
     offset: float,
-) -> tuple[Any, Any]:
-    """Return the boxes selected for each batch and class, and how many they are."""
+) -> tuple[Any, Any, int]:
+    """Return the boxes selected for each batch and class, how many they are, and how many there may be in a batch.
+
+    The limits are those of each class, of the candidates of each class, and of each batch.
+    """
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
     _checks.shape("boxes", call["boxes"].shape, ("num_batches", "num_boxes", 4))
     batches, count = call["boxes"].shape[:2]
     _checks.shape("scores", call["scores"].shape, (batches, "num_classes", count))
+    classes = call["scores"].shape[1]
     iou = _suppression.iou_threshold(iou_threshold, dtype)
     score, filters = _suppression.score_threshold(score_threshold, dtype)
-    top_k = _suppression.limit("pre_nms_top_k", top_k, count)
-    shape = (*call["scores"].shape[:2], top_k if limit is None else min(limit, top_k))
-    selected, found = call.space.empty(shape, int64), call.space.empty(shape[:2], int64)
-    if selected.size:
-        arrays = (call.cast("boxes", dtype), call.cast("scores", dtype))
-        call.kernel("non_max_suppression", dtype)(
-            *arrays, iou, score, strict and filters, top_k, form, offset, selected, found
-        )
-        return selected, found
-    return selected, call.space.empty((0,), int64)
+    top_k = _suppression.limit("pre_nms_top_k", limits[1], count)
+    limit = top_k if limits[0] is None else min(limits[0], top_k)
+    total = _suppression.limit("max_output_boxes_total", limits[2], classes * limit)
+    limit = min(limit, total)
+    selected = call.space.empty((batches, classes, limit), int64)
+    if not selected.size:
+        return selected, call.space.empty((0,), int64), total
+    found = call.space.empty((batches, classes), int64)
+    boxes, scores = call.cast("boxes", dtype), call.cast("scores", dtype)
+    options = (iou, score, strict and filters, top_k, form, offset)
+    call.kernel("non_max_suppression", dtype)(boxes, scores, *options, selected, found)
+    if total < classes * limit:
+        call.kernel("best_of_classes", dtype)(scores, selected, total, found)
+    return selected, found, total
 
 
 def _rows(call: Call, selected: Any, found: Any, rows: int, dtype: np.dtype, out: Any) -> np.ndarray:

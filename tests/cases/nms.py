@@ -96,6 +96,17 @@ _PER_CLASS = [
     ("a few take part", {"max_output_boxes_per_class": 18, "iou_threshold": 0.25, "pre_nms_top_k": 5}),
     ("of a few that take part, fewer", {"max_output_boxes_per_class": 2, "iou_threshold": 0.25, "pre_nms_top_k": 5}),
     ("none take part", {"max_output_boxes_per_class": 18, "pre_nms_top_k": 0}),
+    ("a few of all classes", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "max_output_boxes_total": 4}),
+    (
+        "a few of each class, fewer of all",
+        {"max_output_boxes_per_class": 5, "iou_threshold": 0.5, "pre_nms_top_k": 9, "max_output_boxes_total": 11},
+    ),
+    ("one of all classes", {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "max_output_boxes_total": 1}),
+    ("none of all classes", {"max_output_boxes_per_class": 18, "max_output_boxes_total": 0}),
+    (
+        "no limit over all classes",
+        {"max_output_boxes_per_class": 18, "iou_threshold": 0.5, "max_output_boxes_total": 2**63},
+    ),
 ]
 _SHAPES = [
     ("no boxes", np.empty((2, 0, 4)), np.empty((2, 3, 0))),
@@ -103,6 +114,9 @@ _SHAPES = [
     ("no batches", np.empty((0, 18, 4)), np.empty((0, 3, 18))),
     ("odd boxes and scores", _ODD[None], np.stack([_ODD_SCORES, _ODD_SCORES[::-1]])[None]),
 ]
+# Zeros of either sign tie; a class without boxes, and one whose scores are all NaN.
+_TIES = np.where(np.arange(18) % 2, 0.0, -0.0) * np.ones((2, 4, 1))
+_TIES[:, 1], _TIES[:, 3] = np.nan, 0.125 * (np.arange(18) % 3 == 1)
 
 CASES = []
 for _name, _boxes_, _scores_, _options in _EVERYWHERE:
@@ -134,6 +148,8 @@ for _name, _options in _PER_CLASS:
             {**_options, "offset": 1},
         )
     )
+    for _operator in ("non_max_suppression", "non_max_suppression_padded"):
+        CASES.append(Case(_operator, f"{_name}, ties", {"boxes": _BATCH, "scores": _TIES}, _options))
 for _name, _boxes_, _scores_ in _SHAPES:
     for _operator in ("non_max_suppression", "non_max_suppression_padded"):
         for _extra in ({}, {"center_point_box": True}):

@@ -82,6 +82,15 @@ def _select(boxes, scores, iou_threshold, passes, limit, offset, top_k):
     return np.array(rows, np.int64).reshape(len(rows), 3)
 
 
+def _best(rows, scores, total):
+    """The rows that are among so many of highest score in their batch."""
+    if total is None:
+        return rows
+    keys = [(row[0], -scores[tuple(row)], *row[1:]) for row in rows]
+    places = [sum(other[0] == key[0] and other < key for other in keys) for key in keys]
+    return rows[np.array(places, int) < total]
+
+
 def non_max_suppression(
     boxes,
     scores,
@@ -91,6 +100,7 @@ def non_max_suppression(
     *,
     center_point_box=False,
     pre_nms_top_k=None,
+    max_output_boxes_total=None,
 ):
     boxes, scores = _float64(boxes, scores)
     if center_point_box:
@@ -100,7 +110,8 @@ def non_max_suppression(
             [np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1
         )
     passes = _above(score_threshold)
-    return _select(boxes, scores, iou_threshold, passes, max_output_boxes_per_class, 0, pre_nms_top_k)
+    selected = _select(boxes, scores, iou_threshold, passes, max_output_boxes_per_class, 0, pre_nms_top_k)
+    return _best(selected, scores, max_output_boxes_total)
 
 
 def non_max_suppression_padded(
@@ -113,6 +124,7 @@ def non_max_suppression_padded(
     center_point_box=False,
     offset=0,
     pre_nms_top_k=None,
+    max_output_boxes_total=None,
 ):
     boxes, scores = _float64(boxes, scores)
     if center_point_box:
@@ -125,6 +137,10 @@ def non_max_suppression_padded(
         return not (score_threshold > 0 and score < score_threshold)
 
     selected = _select(boxes, scores, iou_threshold, passes, limit, offset, pre_nms_top_k)
-    rows = np.full((scores.shape[0] * scores.shape[1] * limit, 3), -1, np.int32)
+    selected = _best(selected, scores, max_output_boxes_total)
+    total = scores.shape[1] * limit
+    if max_output_boxes_total is not None:
+        total = min(total, max_output_boxes_total)
+    rows = np.full((scores.shape[0] * total, 3), -1, np.int32)
     rows[: len(selected)] = selected
     return rows

@@ -35,6 +35,18 @@ cdef struct NonMaxSuppression:
     Py_ssize_t form
     double offset
 
+cdef struct BestOfClasses:
+    # Lowers what NonMaxSuppression has found to the total of highest score in each batch. As the boxes of a class lie by
+    # falling score, each class keeps its first ones.
+    const real* scores
+    const long long* selected
+    long long* found
+    Py_ssize_t batches
+    Py_ssize_t classes
+    Py_ssize_t count
+    Py_ssize_t limit
+    Py_ssize_t total
+
 cdef struct SelectedRows:
     # What NonMaxSuppression has found, as rows (batch, class, box): one of the two is NULL.
     const long long* selected

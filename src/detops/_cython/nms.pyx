@@ -69,6 +69,49 @@ cdef api int non_max_suppression_operator(const void* arguments, const Team* tea
     return team.spread(team, select_classes, work, work.batches * work.classes, 1 + GRAIN // work.count)
 
 
+cdef Py_ssize_t gather(const BestOfClasses* work, Py_ssize_t batch, Candidate* candidates) noexcept nogil:
+    """Write a candidate for each box that was found in a batch, with its class for an index; return how many."""
+    cdef Py_ssize_t c, i, item
+    cdef Py_ssize_t at = 0
+    for c in range(work.classes):
+        item = batch * work.classes + c
+        for i in range(work.found[item]):
+            candidates[at].key = falling(work.scores[item * work.count + work.selected[item * work.limit + i]])
+            candidates[at].index = c
+            at += 1
+    return at
+
+
+cdef int limit_batches(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """One item is one batch."""
+    cdef const BestOfClasses* work = <const BestOfClasses*> arguments
+    cdef Py_ssize_t room = work.classes * work.limit
+    cdef Candidate* items = <Candidate*> malloc(2 * room * sizeof(Candidate))
+    cdef Py_ssize_t batch, i
+    cdef Queue queue
+    cdef int failed = items == NULL
+    for batch in range(begin, end):
+        if failed:
+            break
+        i = gather(work, batch, items + room)
+        if i <= work.total:
+            continue
+        failed = open_queue(&queue, items, items + room, i)
+        if not failed:
+            sort_until(&queue, work.total - 1)
+            memset(work.found + batch * work.classes, 0, work.classes * sizeof(long long))
+            for i in range(work.total):
+                work.found[batch * work.classes + items[i].index] += 1
+        free(queue.ends)
+    free(items)
+    return -1 if failed else 0
+
+
+cdef api int best_of_classes_operator(const void* arguments, const Team* team) noexcept nogil:
+    cdef const BestOfClasses* work = <const BestOfClasses*> arguments
+    return team.spread(team, limit_batches, work, work.batches, 1 + GRAIN // (work.classes * work.limit))
+
+
 cdef api int selected_rows_operator(const void* arguments, const Team* team) noexcept nogil:
     cdef const SelectedRows* work = <const SelectedRows*> arguments
     cdef Py_ssize_t at = 0
@@ -126,6 +169,17 @@ def non_max_suppression(boxes, scores, double iou_threshold, double score_thresh
     work.form = form
     work.offset = offset
     execute(non_max_suppression_operator, &work)
+
+
+def best_of_classes(scores, selected, Py_ssize_t total, found):
+    cdef BestOfClasses work
+    work.scores = <const real*> data(scores)
+    work.selected = <const long long*> data(selected)
+    work.found = <long long*> mutable(found)
+    work.batches, work.classes, work.count = scores.shape
+    work.limit = selected.shape[2]
+    work.total = total
+    execute(best_of_classes_operator, &work)
 
 
 def selected_rows(selected, found, rows):

@@ -97,6 +97,29 @@ def select_classes(
 
 
 @jit
+def limit_batches(begin, end, scores, selected, total, found):
+    """One item is one batch: of what was found there, the total of highest score stays.
+
+    As the boxes of a class lie by falling score, each class keeps its first ones.
+    """
+    for b in range(begin, end):
+        room = 0
+        for count in found[b]:
+            room += count
+        if room <= total:
+            continue
+        best, classes = np.empty(room, scores.dtype), np.empty(room, np.int64)
+        at = 0
+        for c in range(selected.shape[1]):
+            for i in range(found[b, c]):
+                best[at], classes[at] = scores[b, c, selected[b, c, i]], c
+                at += 1
+            found[b, c] = 0
+        for i in in_order(best, scores.dtype.type(-np.inf), False)[:total]:
+            found[b, classes[i]] += 1
+
+
+@jit
 def write_rows(selected, found, rows):
     """Rows (batch, class, box), then rows of -1."""
     rows[:] = -1
@@ -125,6 +148,11 @@ def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, t
     real = boxes.dtype.type
     reads = (boxes, scores, real(iou_threshold), real(score_threshold), strict, top_k, form, real(offset))
     spread(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
+
+
+def best_of_classes(scores, selected, total, found):
+    """Kernel of max_output_boxes_total."""
+    spread(limit_batches, len(found), 1 + 8192 // selected[0].size, (scores, selected, total), found)
 
 
 def selected_rows(selected, found, rows):

@@ -93,6 +93,7 @@ def _onnx_nms(draw: st.DrawFn, dtype: str, score_thresholds: list[float | None])
         "score_threshold": draw(st.sampled_from(score_thresholds)),
         "center_point_box": draw(st.booleans()),
         "pre_nms_top_k": draw(TOP_KS),
+        "max_output_boxes_total": draw(TOP_KS),
     }
     return arrays, options
 
