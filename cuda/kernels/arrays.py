@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from detops._call import HOST, on_gpu
-from detops._cuda.device import STREAM, cuda, jit, launch
+from detops._cuda.device import SIMULATED, STREAM, cuda, empty, jit, launch, to_device
 from detops._extras import hint
 
 
@@ -44,6 +44,30 @@ def _copy(source, target):
         target[i] = source.flat[i]
 
 
+def _described(name: str, value: Any) -> Any:
+    """Return an array in the words of Numba.
+
+    Before version 3 Numba's words name no stream (torch's are so): DLPack makes the default stream wait instead.
+    """
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is None or (interface["version"] < 3 and hasattr(value, "__dlpack__")):
+        return _DLPack(name, value)
+    return value
+
+
+def _check_pointer(name: str, array: Any) -> None:
+    """Raise ValueError for an array that a kernel cannot read: of another GPU than the current, or not aligned."""
+    from cuda.bindings import driver
+
+    start, current = _start(array), cuda.current_context().device.id
+    ordinal = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    error, device = driver.cuPointerGetAttribute(ordinal, start)
+    if error == driver.CUresult.CUDA_SUCCESS and device != current:
+        raise ValueError(f"{name}: expected an array on GPU {current}, the current one, got one on GPU {device}")
+    if start % array.dtype.alignment:
+        raise ValueError(f"{name}: expected an aligned array, got one of {array.dtype} at address {start:#x}")
+
+
 class Device:
     """Arrays of Numba's CUDA target.
 
@@ -56,16 +80,27 @@ class Device:
 
     def __init__(self, like: Any) -> None:
         self._like = like
+        # Numba's arrays do not remember it.
+        self._read_only: list[Any] = []
 
     def array(self, name: str, value: Any) -> Any:
         # A host array moves when it is cast: what a kernel does not take never does.
         if not on_gpu(value):
             return HOST.array(name, value)
-        return cuda.as_cuda_array(value if hasattr(value, "__cuda_array_interface__") else _DLPack(name, value))
+        described = _described(name, value)
+        array = cuda.as_cuda_array(described)
+        # Numba has waited for the stream that the array names. All that follows runs on the default stream, and a copy
+        # to the host on another one would not wait.
+        array.stream = 0
+        if not SIMULATED and array.size:
+            _check_pointer(name, array)
+        if described.__cuda_array_interface__["data"][1]:
+            self._read_only.append(array)
+        return array
 
     def cast(self, array: Any, dtype: np.dtype) -> Any:
         if isinstance(array, np.ndarray):
-            return cuda.to_device(HOST.cast(array, dtype))
+            return to_device(HOST.cast(array, dtype))
         if array.dtype == dtype and array.is_c_contiguous():
             return array
         fresh = self.empty(array.shape, dtype)
@@ -73,7 +108,7 @@ class Device:
         return fresh
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Any:
-        return cuda.device_array(tuple(shape), dtype)
+        return empty(shape, dtype)
 
     def copy(self, source: Any, target: Any) -> None:
         if isinstance(target, np.ndarray):
@@ -87,7 +122,7 @@ class Device:
         return not isinstance(array, np.ndarray)
 
     def contiguous(self, array: Any) -> bool:
-        return array.is_c_contiguous()
+        return array.is_c_contiguous() and not any(array is each for each in self._read_only)
 
     def overlap(self, first: Any, second: Any) -> bool:
         on_host = [isinstance(array, np.ndarray) for array in (first, second)]

@@ -1,7 +1,7 @@
 """Deformable convolution: columns of sampled elements, some images at a time, times the kernel's weights."""
 
 from detops._core.sampling import bilinear_weights, blend, deformed, linear_taps
-from detops._cuda.device import cuda, jit, launch
+from detops._cuda.device import cuda, empty, jit, launch
 
 # Without im2col_step so many bytes of columns are made at a time.
 STEP_BYTES = 1 << 28
@@ -60,15 +60,11 @@ def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, grou
     one = x.shape[1] * taps * positions[0] * positions[1]
     step = min(images, im2col_step or STEP_BYTES // max(one * x.dtype.itemsize, 1) + 1)
     # The shape of an absent array has its number of axes, and no elements.
-    mask = (
-        cuda.device_array((0,) * 5, x.dtype)
-        if mask is None
-        else mask.reshape((images, offset_groups, taps, *positions))
-    )
-    bias = cuda.device_array(0, x.dtype) if bias is None else bias
+    mask = empty((0,) * 5, x.dtype) if mask is None else mask.reshape((images, offset_groups, taps, *positions))
+    bias = empty(0, x.dtype) if bias is None else bias
     offset = offset.reshape((images, offset_groups, taps, 2, *positions))
     weight = weight.reshape((*weight.shape[:2], taps))
-    columns = cuda.device_array((step, x.shape[1], taps, *positions), x.dtype)
+    columns = empty((step, x.shape[1], taps, *positions), x.dtype)
     for first in range(0, images, step):
         count = min(step, images - first)
         if one:

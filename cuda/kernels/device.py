@@ -1,9 +1,11 @@
 """The one place that imports ``numba.cuda``: compiling and launching kernels, on a GPU or in the simulator."""
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numba import config, cuda
 
 from detops._core import scalar
@@ -17,7 +19,10 @@ MIN_BLOCKS = 1 if SIMULATED else 128
 MAX_BLOCKS = 2 if SIMULATED else 65535
 
 # DLPack's number of the stream that kernels run on: the legacy default stream, or the default stream of the thread.
-STREAM = 2 if config.CUDA_PER_THREAD_DEFAULT_STREAM else 1  # type: ignore[attr-defined]
+# NVIDIA's bindings, through which numba-cuda launches, read this variable; they do not read Numba's own.
+STREAM = 2 if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0") else 1
+
+OUT_OF_MEMORY = 2
 
 # The simulator patches global state while a kernel runs, so two launches must not overlap there.
 _one_at_a_time = threading.Lock()
@@ -50,6 +55,25 @@ def launch(kernel: Any, items: int, *arguments: Any) -> None:
             kernel[blocks, THREADS](*arguments)
     else:
         kernel[blocks, THREADS](*arguments)
+
+
+def empty(shape: int | Sequence[int], dtype: np.dtype) -> Any:
+    """Return a new C-contiguous array on the GPU; MemoryError where it has no room."""
+    return _allocated(cuda.device_array, shape if isinstance(shape, int) else tuple(shape), dtype)
+
+
+def to_device(array: np.ndarray) -> Any:
+    """Return a copy on the GPU; MemoryError where it has no room."""
+    return _allocated(cuda.to_device, array)
+
+
+def _allocated(make: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return make(*arguments)
+    except Exception as error:  # the driver's class of errors, which the simulator lacks
+        if getattr(error, "code", None) != OUT_OF_MEMORY:
+            raise
+        raise MemoryError("the GPU has no memory left for an array") from error
 
 
 def can_run() -> None:

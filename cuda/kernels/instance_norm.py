@@ -8,7 +8,7 @@ import numpy as np
 
 from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, sum_and_rest
 from detops._core.scalar import typed
-from detops._cuda.device import cuda, jit, launch
+from detops._cuda.device import cuda, empty, jit, launch, to_device
 
 # Elements whose moments one thread takes; it reads them twice, from the cache the second time.
 BLOCK = 256
@@ -73,13 +73,13 @@ def instance_norm(x, scale, bias, epsilon, out):
     """Kernel of instance_norm."""
     images, channels, size = x.shape
     instances = images * channels
-    scale = cuda.to_device(np.ones(channels, x.dtype)) if scale is None else scale
-    bias = cuda.to_device(np.zeros(channels, x.dtype)) if bias is None else bias
+    scale = to_device(np.ones(channels, x.dtype)) if scale is None else scale
+    bias = to_device(np.zeros(channels, x.dtype)) if bias is None else bias
     source, target = x.reshape((instances, size)), out.reshape((instances, size))
     blocks = -(-size // BLOCK)
-    means = cuda.device_array((instances, blocks, 2), x.dtype)
-    spreads = cuda.device_array((instances, blocks), x.dtype)
-    parts = cuda.device_array((instances, 3), x.dtype)
+    means = empty((instances, blocks, 2), x.dtype)
+    spreads = empty((instances, blocks), x.dtype)
+    parts = empty((instances, 3), x.dtype)
     # An epsilon that float32 takes for 0 would divide equal elements by 0.
     small = max(x.dtype.type(epsilon), np.finfo(x.dtype).tiny)
     launch(moments_of_blocks, instances * blocks, source, means, spreads)

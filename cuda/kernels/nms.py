@@ -10,7 +10,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
-from detops._cuda.device import SIMULATED, cuda, jit, launch
+from detops._cuda.device import SIMULATED, cuda, empty, jit, launch, to_device
 
 # The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
 BITS, WORDS = (4, 2) if SIMULATED else (32, 16)
@@ -118,11 +118,11 @@ def survivors(boxes, rows, segments, threshold, limit, form, offset):
     real = boxes.dtype.type
     starts = np.searchsorted(segments, np.arange(segments[-1] + 2))
     chunks = -(-int(np.diff(starts).max()) // CHUNK)
-    rows, segments, starts = map(cuda.to_device, (rows, segments, starts))
-    loaded = cuda.device_array((5, rows.size), boxes.dtype)
-    bits = cuda.device_array((rows.size, WORDS), np.uint32)
-    alive = cuda.to_device(np.ones(rows.size, np.uint8))
-    counts = cuda.to_device(np.zeros(starts.size - 1, np.int64))
+    rows, segments, starts = map(to_device, (rows, segments, starts))
+    loaded = empty((5, rows.size), boxes.dtype)
+    bits = empty((rows.size, WORDS), np.uint32)
+    alive = to_device(np.ones(rows.size, np.uint8))
+    counts = to_device(np.zeros(starts.size - 1, np.int64))
     launch(load_boxes, rows.size, boxes, rows, form, real(offset), loaded)
     launch(compare_within_chunks, bits.size, loaded, segments, starts, real(threshold), real(offset), bits)
     for chunk in range(chunks):
@@ -192,4 +192,4 @@ def best_of_classes(scores, selected, total, found):
 def selected_rows(selected, found, rows):
     """Kernel that turns what was selected into rows."""
     before = np.concatenate([[0], np.cumsum(found.copy_to_host())])
-    launch(write_rows, rows.shape[0], selected, found, cuda.to_device(before), rows)
+    launch(write_rows, rows.shape[0], selected, found, to_device(before), rows)

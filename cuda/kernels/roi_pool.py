@@ -3,7 +3,7 @@
 import math
 
 from detops._core.roi import is_finite, larger, pool_range, pool_side
-from detops._core.scalar import typed
+from detops._core.scalar import product, typed
 from detops._cuda.device import cuda, jit, launch
 
 
@@ -24,7 +24,7 @@ def pool_kernel(features, rois, images, scale, out):
         left, right = pool_range(start_x, size_x, columns, j, width)
         finite = True
         for side in range(4):
-            finite = finite and is_finite(rois[r, box + side] * scale)
+            finite = finite and is_finite(product(rois[r, box + side], scale))
         result = typed(0 if finite else math.nan, scale)
         if finite:
             for y in range(top, bottom):

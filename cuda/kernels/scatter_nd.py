@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._core.scatter import in_range, next_offset, reduced
-from detops._cuda.device import cuda, jit, launch
+from detops._cuda.device import cuda, empty, jit, launch, to_device
 
 
 @jit
@@ -59,12 +59,10 @@ def scatter_nd(data, indices, updates, lengths, reduction, out):
     launch(copy, out.size, data, out)
     if updates.size == 0:
         return
-    slots = cuda.device_array(indices.shape[0], np.int64)
+    slots = empty(indices.shape[0], np.int64)
     launch(name_slots, indices.shape[0], indices, lengths, slots)
     named = slots.copy_to_host()
     order = np.argsort(named, kind="stable")
     starts = np.flatnonzero(np.diff(named[order], prepend=-1, append=out.shape[0]))
     groups = starts.size - 1
-    launch(
-        scatter, groups * out.shape[1], cuda.to_device(order), cuda.to_device(starts), slots, updates, reduction, out
-    )
+    launch(scatter, groups * out.shape[1], to_device(order), to_device(starts), slots, updates, reduction, out)

@@ -30,6 +30,7 @@ class Machine:
         self.driver.emulator_logged.restype = ctypes.c_char_p
         self.driver.emulator_damage.restype = ctypes.c_long
         self.driver.emulator_memory.argtypes = [ctypes.c_size_t]
+        self.driver.emulator_memory_in_use.restype = ctypes.c_size_t
         self._code: dict[str, Any] = {}
         original = dispatcher._Kernel.launch
 
@@ -59,6 +60,14 @@ class Machine:
     def logged(self) -> list[str]:
         """The lines of the log."""
         return self.driver.emulator_logged().decode().splitlines()
+
+    def limit_memory(self, size: int = 1 << 33) -> None:
+        """Let the GPU have so many bytes of memory."""
+        self.driver.emulator_memory(size)
+
+    def memory_in_use(self) -> int:
+        """Bytes of memory that are allocated."""
+        return self.driver.emulator_memory_in_use()
 
     def damage(self) -> int:
         """How many bytes beside pieces of device memory were written to."""
