@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-import detops.numba
-from detops._numba.spread import jit
 from tests.json_cases import subcases
 from tests.oracle import oracle
 
@@ -247,57 +245,6 @@ def test_the_coder_of_mmdetection():
     wanted = oracle("decode_bbox")(quantities, anchors)
     got = detops.decode_bbox(t, anchors, scales=1 / stds, means=means, decode_clip=limit, lower_clip=-limit)
     np.testing.assert_allclose(got, wanted)
-
-
-@jit
-def _decode(t, anchors):
-    return detops.numba.decode_bbox(t, anchors)
-
-
-@jit
-def _decode_with(t, anchors, clip, scales, means, axis):
-    return detops.numba.decode_bbox(t, anchors, clip, scales, means, axis)
-
-
-@jit
-def _encode_with(boxes, anchors, scales, means, axis):
-    return detops.numba.encode_bbox(boxes, anchors, scales, means, axis)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_inside_compiled_code(dtype):
-    t, anchors = _rng.normal(0, 0.5, (6, 4)).astype(dtype), anchors_of(6, dtype)
-    close = {"rtol": 1e-5 if dtype == "float32" else 1e-12, "atol": 1e-3 if dtype == "float32" else 1e-9}
-    assert _decode(t, anchors).dtype == t.dtype
-    np.testing.assert_allclose(_decode(t, anchors), detops.decode_bbox(t, anchors), **close)
-    scales, means = (10, 10, 5, 5), (0.5, 0, 0, 0.25)
-    batch = np.stack([t, t[::-1]])
-    layouts = [(t, anchors, -1), (t.T, anchors.T, 0), (np.tile(t, 3), anchors, 1)]
-    layouts += [(batch, anchors, -1), (batch, anchors[None], 2), (batch.swapaxes(1, 2), anchors.T, 1)]
-    for subject, reference, axis in layouts:
-        options = {"scales": scales, "means": means, "axis": axis}
-        decoded = _decode_with(subject, reference, 0.01, scales, means, axis)
-        np.testing.assert_allclose(
-            decoded, detops.decode_bbox(subject, reference, decode_clip=0.01, **options), **close
-        )
-        encoded = _encode_with(decoded, reference, scales, means, axis)
-        np.testing.assert_allclose(encoded, detops.encode_bbox(decoded, reference, **options), **close)
-
-
-@pytest.mark.parametrize(
-    ("shape", "anchors", "axis"),
-    [
-        ((3, 5), (3, 5), 1),
-        ((3, 4), (2, 4), 1),
-        ((4, 4), (4, 4), 2),
-        ((2, 3, 4), (2, 1, 4), 2),
-        ((3, 4), (1, 3, 4), 1),
-        ((4, 3), (3,), 0),
-    ],
-)
-def test_inside_compiled_code_wrong_shapes_raise(shape, anchors, axis):
-    with pytest.raises(ValueError, match="expected"):
-        _encode_with(np.zeros(shape), np.zeros(anchors), (1, 1, 1, 1), (0, 0, 0, 0), axis)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

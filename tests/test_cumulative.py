@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import detops
-import detops.numba
 from detops import _checks
-from detops._numba.spread import jit
 from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
 
@@ -131,25 +129,3 @@ def test_a_late_nan_stays(length, columns):
     assert np.isnan(values[length // 3 :]).all()
     assert (indices[length // 3 : length // 2] == length // 3).all()
     assert (indices[length // 2 :] == length // 2).all()
-
-
-@jit
-def _inside(x, axis):
-    return detops.numba.cummax(x, axis), detops.numba.cummin(x, axis)
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
-def test_inside_compiled_code(axis, dtype):
-    x = np.random.default_rng(7).integers(0, 9, (3, 4, 5)).astype(dtype)
-    for operator, got in zip(OPERATORS, _inside(x, axis), strict=True):
-        assert got[0].dtype == x.dtype
-        same(got, oracle(operator)(x, axis))
-        same(
-            _inside(x.transpose(2, 0, 1), axis)[OPERATORS.index(operator)], oracle(operator)(x.transpose(2, 0, 1), axis)
-        )
-
-
-def test_inside_compiled_code_a_wrong_axis_raises():
-    with pytest.raises(ValueError, match="axis: out of range"):
-        _inside(np.zeros((2, 3)), 2)

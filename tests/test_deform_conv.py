@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-import detops.numba
-from detops._numba.spread import jit
 from tests import onnx_nodes
 from tests.json_cases import subcases
 from tests.oracle import oracle
@@ -217,28 +215,3 @@ def test_the_step_bounds_memory():
     assert used[1] < slack
     # All images at a time: the measurement sees what it is meant to see.
     assert 23 * image - slack < used[24] < 24 * image + slack
-
-
-@jit
-def _compiled(x, offset, weight, bias, mask, padding, groups, offset_groups):
-    return detops.numba.deform_conv2d(
-        x, offset, weight, bias, mask, padding=padding, groups=groups, offset_groups=offset_groups
-    )
-
-
-@jit
-def _compiled_plainly(x, offset, weight):
-    return detops.numba.deform_conv2d(x, offset, weight)
-
-
-def test_inside_compiled_code():
-    arrays, options = _random(np.random.default_rng(8), 2, 6, 4, (3, 2), (4, 5), "float32", 2, 3)
-    wanted = detops.deform_conv2d(**arrays, **options, backend="numba")
-    ordered = [arrays[name] for name in ("x", "offset", "weight", "bias", "mask")]
-    got = _compiled(*ordered, options["padding"], 2, 3)
-    np.testing.assert_array_equal(got, wanted)
-    np.testing.assert_array_equal(
-        _compiled_plainly(X, OFFSET + 0.5, WEIGHT + 1), detops.deform_conv2d(X, OFFSET + 0.5, WEIGHT + 1)
-    )
-    with pytest.raises(ValueError, match="weight: does not fit x and the groups"):
-        _compiled(*ordered, options["padding"], 4, 3)

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-import detops.numba
-from detops._numba.spread import jit
 from tests import onnx_nodes
 from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
@@ -162,23 +160,3 @@ def test_inside_tiles_and_the_border_agree():
     mixed = detops.grid_sample(x, grid)
     mixed[0, :, ::2, 0] = alone[0, :, ::2, 0]
     assert mixed.tobytes() == alone.tobytes()
-
-
-@jit
-def _compiled(x, grid, mode, padding_mode, align_corners, reflect_first):
-    return detops.numba.grid_sample(x, grid, mode, padding_mode, align_corners, reflect_first)
-
-
-@pytest.mark.parametrize("axes", [2, 3])
-def test_inside_compiled_code(axes):
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=(2, 3, *(4, 5, 6)[:axes]))
-    grid = rng.uniform(-1.5, 1.5, (2, *(3, 4, 2)[:axes], axes)).astype("f")
-    for mode, padding_mode, align_corners in ((0, 0, False), (1, 1, True), (2, 2, False), (1, 2, False)):
-        options = {"mode": MODES[mode], "padding_mode": BORDERS[padding_mode], "align_corners": align_corners}
-        reflect_first = (mode, padding_mode) == (1, 2)
-        wanted = detops.grid_sample(x, grid, **options, reflect_first=reflect_first, backend="numba")
-        got = _compiled(x, grid, mode, padding_mode, align_corners, reflect_first)
-        np.testing.assert_array_equal(got, wanted)
-    with pytest.raises(ValueError, match="grid: does not fit x"):
-        _compiled(x, grid[:1], 0, 0, False, False)

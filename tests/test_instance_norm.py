@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import detops
-import detops.numba
 from detops._cuda import instance_norm as kernels
 from detops._cuda.device import launch
-from detops._numba.spread import jit
 from tests import onnx_nodes
 from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
@@ -138,21 +136,3 @@ def test_any_number_of_threads(shape, backend):
     np.testing.assert_allclose(
         wanted[-1, -1].ravel(), (flat - flat.mean()) / np.sqrt(flat.var() + 1e-5), rtol=1e-5, atol=1e-6
     )
-
-
-@jit
-def _inside(x, scale, bias):
-    return detops.numba.instance_norm(x), detops.numba.instance_norm(x, scale, bias, 0.5)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_inside_compiled_code(dtype):
-    rng = np.random.default_rng(53)
-    scale, bias = rng.random(3).astype(dtype), rng.random(3).astype(dtype)
-    for x in (rng.random((2, 3, 4, 5)).astype(dtype), np.zeros((0, 3, 4, 5), dtype)):
-        plain, scaled = _inside(x, scale, bias)
-        assert plain.dtype == scaled.dtype == x.dtype
-        np.testing.assert_allclose(plain, detops.instance_norm(x), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(scaled, detops.instance_norm(x, scale, bias, epsilon=0.5), rtol=1e-5, atol=1e-6)
-    with pytest.raises(ValueError, match="scale, bias: expected shape"):
-        _inside(x, scale[:2], bias)

@@ -605,66 +605,6 @@ def test_order_of_scores(dtype: str, kind: str) -> None:
 # detops.numba, and the GPU
 
 
-@numba.njit
-def _compiled(boxes, scores, labels, threshold):
-    batch, classes = boxes.reshape(2, -1, 4), scores.reshape(2, 1, -1)
-    return (
-        in_numba.nms(boxes, scores, threshold),
-        in_numba.nms(boxes, scores, threshold, 0.5, 7, 1),
-        in_numba.batched_nms(boxes, scores, labels, threshold),
-        in_numba.batched_nms(boxes, scores, labels, threshold, score_threshold=0.5, max_output_boxes=7, offset=1),
-        in_numba.non_max_suppression(batch, classes),
-        in_numba.non_max_suppression(batch, classes, 2**40, threshold, 0.5, True),
-        in_numba.non_max_suppression_padded(batch, classes, 0, threshold),
-        in_numba.non_max_suppression_padded(batch, classes, 5, threshold, 0.5, True, 1),
-    )
-
-
-def test_in_compiled_code() -> None:
-    boxes, scores = scene(_halves, 1, 60, "float32")
-    labels = np.arange(60) % 3
-    batch, classes = boxes.reshape(2, -1, 4), scores.reshape(2, 1, -1)
-    few = {"score_threshold": 0.5, "max_output_boxes": 7, "offset": 1}
-    wanted = (
-        detops.nms(boxes, scores, 0.3),
-        detops.nms(boxes, scores, 0.3, **few),
-        detops.batched_nms(boxes, scores, labels, 0.3),
-        detops.batched_nms(boxes, scores, labels, 0.3, **few),
-        detops.non_max_suppression(batch, classes),
-        detops.non_max_suppression(batch, classes, 2**40, 0.3, 0.5, center_point_box=True),
-        detops.non_max_suppression_padded(batch, classes, 0, 0.3),
-        detops.non_max_suppression_padded(batch, classes, 5, 0.3, 0.5, center_point_box=True, offset=1),
-    )
-    for got, expected in zip(_compiled(boxes, scores, labels, 0.3), wanted, strict=True):
-        assert got.dtype == expected.dtype
-        np.testing.assert_array_equal(got, expected)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: in_numba.nms(B[:, :3], S, 0.5), "boxes: expected shape (num_boxes, 4)"),
-        (lambda: in_numba.nms(B, S[:2], 0.5), "scores: expected shape (num_boxes,)"),
-        (lambda: in_numba.nms(B, S, 2.0), "iou_threshold: expected a number from 0 to 1"),
-        (lambda: in_numba.nms(B, S, 0.5, None, None, 3), "offset: expected 0 or 1"),
-        (lambda: in_numba.nms(B, S, 0.5, None, -1), "max_output_boxes: expected at least 0"),
-        (lambda: in_numba.batched_nms(B, S, L[:2], 0.5), "labels: expected shape (num_boxes,)"),
-        (
-            lambda: in_numba.non_max_suppression(B[None], S[None, None, :2], 1),
-            "scores: expected shape (num_batches, num_classes, num_boxes)",
-        ),
-        (
-            lambda: in_numba.non_max_suppression(B[None], S[None, None], -1),
-            "max_output_boxes_per_class: expected at least 0",
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_wrong_arguments_in_compiled_code(call, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call()
-
-
 def test_box_iou() -> None:
     @numba.njit
     def compiled(a, b):

@@ -9,8 +9,6 @@ from hypothesis.extra import numpy as hnp
 from onnx.reference import ReferenceEvaluator
 
 import detops
-import detops.numba
-from detops._numba.spread import jit
 from tests import onnx_nodes
 from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
@@ -310,21 +308,3 @@ def test_extra_memory_is_one_copy_of_the_map_and_little_more():
     pytest.importorskip("resource", reason="the peak of memory is known on Unix alone")
     for threads in ("2", "16"):
         assert float(output(PEAK, DETOPS_NUM_THREADS=threads)) < 1.2
-
-
-@jit
-def _pooled(features, rois, mode):
-    return detops.numba.roi_align(features, rois, (2, 3), 0.5, 0, False, mode)
-
-
-@pytest.mark.parametrize("mode", range(3))
-def test_in_compiled_code(mode):
-    rng = np.random.default_rng(8)
-    features = rng.standard_normal((2, 3, 9, 8)).astype(np.float32)
-    rois = np.array([[1.0, 1, 2, 15, 12], [0, 3, 3, 4, 9]])
-    wanted = detops.roi_align(features, rois, (2, 3), spatial_scale=0.5, aligned=False, mode=MODES[mode])
-    for given_features in (features, features.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2)):
-        np.testing.assert_allclose(_pooled(given_features, rois, mode), wanted, rtol=1e-6)
-    for wrong in ([[2.0, 1, 2, 3, 4]], [[0.5, 1, 2, 3, 4]], [[0, 0, 0, 1e9, 1e9]], [[1.0, 2, 3, 4]]):
-        with pytest.raises(ValueError, match=r"^rois: "):
-            _pooled(features, np.array(wrong), mode)

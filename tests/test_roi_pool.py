@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import detops
-import detops.numba
-from detops._numba.spread import jit
 from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
 
@@ -128,15 +126,3 @@ def test_many_rois_give_what_each_gives_alone(dtype, channels):
     for size in (3, (20, 17), (1, 300)):
         apart = [detops.roi_pool(features, roi[None], size)[0] for roi in rois]
         np.testing.assert_array_equal(detops.roi_pool(features, rois, size), apart)
-
-
-def test_in_compiled_code():
-    @jit
-    def pooled(features, rois):
-        return detops.numba.roi_pool(features, rois, (2, 3), 0.5)
-
-    features = np.random.default_rng(8).standard_normal((2, 3, 9, 8)).astype(np.float32)
-    rois = np.array([[1.0, 1, 2, 15, 12], [0, 3, 3, 4, 9]])
-    np.testing.assert_array_equal(pooled(features, rois), detops.roi_pool(features, rois, (2, 3), spatial_scale=0.5))
-    with pytest.raises(ValueError, match=r"^rois: "):
-        pooled(features, np.array([[2.0, 1, 2, 3, 4]]))

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import detops
-import detops.numba
 from detops import _checks
-from detops._numba.spread import jit
 from tests import onnx_nodes
 from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
@@ -288,37 +286,3 @@ def test_a_bool_is_or_and(backend):
         got = detops.scatter_nd(data, indices, updates, reduction=reduction, backend=backend)
         assert got.dtype == bool
         assert got.tolist() == wanted
-
-
-@jit
-def _inside(data, indices, updates, reduction):
-    return detops.numba.scatter_nd(data, indices, updates, reduction)
-
-
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("dtype", ["float32", "int16"])
-def test_inside_compiled_code(dtype, reduction):
-    rng = np.random.default_rng(31)
-    data = rng.integers(0, 5, (3, 4, 5)).astype(dtype)
-    for depth in range(4):
-        indices = rng.integers(-3, 3, (2, 3, depth)).astype(np.int32)
-        updates = rng.integers(0, 5, (2, 3, *data.shape[depth:])).astype(dtype)
-        kept = data.copy()
-        got = _inside(data, indices, updates, reduction)
-        assert got.dtype == data.dtype
-        np.testing.assert_array_equal(got, detops.scatter_nd(data, indices, updates, reduction=reduction))
-        np.testing.assert_array_equal(data, kept)
-
-
-@pytest.mark.parametrize(
-    ("indices", "updates", "reduction", "error"),
-    [
-        (np.array([[3]]), np.ones((1, 4)), "none", IndexError),
-        (np.array([[0]]), np.ones((2, 4)), "none", ValueError),
-        (np.array([[0, 0, 0]]), np.ones((1, 4)), "none", ValueError),
-        (np.array([[0]]), np.ones((1, 4)), "sum", ValueError),
-    ],
-)
-def test_inside_compiled_code_wrong_arguments_raise(indices, updates, reduction, error):
-    with pytest.raises(error, match=r"^(indices|updates|reduction): "):
-        _inside(np.zeros((3, 4)), indices, updates, reduction)

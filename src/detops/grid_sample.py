@@ -9,9 +9,9 @@ from detops import _checks
 from detops._call import Call
 
 # Elements that a sample weighs along each axis, by the names of ONNX and of torch.
-_TAPS = {"linear": 2, "nearest": 1, "cubic": 4, "bilinear": 2, "bicubic": 4}
-_BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
-_REFLECT_FIRST = 3  # reflection of a position before its nearest element is chosen
+TAPS = {"linear": 2, "nearest": 1, "cubic": 4, "bilinear": 2, "bicubic": 4}
+BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
+REFLECT_FIRST = 3  # reflection of a position before its nearest element is chosen
 
 
 def grid_sample(
@@ -90,11 +90,11 @@ def grid_sample(
     """
     call = Call(backend, x=x, grid=grid)
     dtype = call.check_dtype(_checks.FLOATS, "x", "grid")
-    taps = _TAPS[_checks.choice("mode", mode, _TAPS)]
-    border = _BORDERS[_checks.choice("padding_mode", padding_mode, _BORDERS)]
+    taps = TAPS[_checks.choice("mode", mode, TAPS)]
+    border = BORDERS[_checks.choice("padding_mode", padding_mode, BORDERS)]
     align_corners = _checks.flag("align_corners", align_corners)
-    if _checks.flag("reflect_first", reflect_first) and (taps, border) == (1, _BORDERS["reflection"]):
-        border = _REFLECT_FIRST
+    if _checks.flag("reflect_first", reflect_first) and (taps, border) == (1, BORDERS["reflection"]):
+        border = REFLECT_FIRST
     shape, points = _shapes(tuple(call["x"].shape), tuple(call["grid"].shape))
     if border and 0 in shape[2:]:
         raise ValueError(f"x: expected spatial axes of at least 1 for padding_mode {padding_mode!r}, got {shape}")

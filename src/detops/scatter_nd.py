@@ -81,7 +81,7 @@ def scatter_nd(
     array([ 0, 41,  2,  3, 24])
     """
     call = Call(backend, data=data, indices=indices, updates=updates)
-    code = REDUCTIONS.index(_checks.choice("reduction", reduction, REDUCTIONS))
+    _checks.choice("reduction", reduction, REDUCTIONS)
     dtype, computed = _dtypes(call, reduction)
     shape = tuple(call["data"].shape)
     depth = _check_shapes(shape, call["indices"].shape, call["updates"].shape)
@@ -90,9 +90,7 @@ def scatter_nd(
     if dtype.hasobject:
         _scatter_objects(call, lengths, results.buffers[0])
         return results.deliver()
-    if dtype == np.bool_:
-        code = REDUCTIONS.index(_OF_BOOL.get(reduction, reduction))
-    unit = _unit(computed)
+    code, unit = code_of(reduction, dtype), unit_of(computed)
     row = math.prod(shape[depth:]) * (computed.itemsize // unit.itemsize)
     tuples = math.prod(call["indices"].shape[:-1])
     positions = _checked_indices(call, (tuples, depth), lengths)
@@ -100,6 +98,11 @@ def scatter_nd(
     before, after, target = (_as_rows(array, unit, row) for array in arrays)
     call.kernel("scatter_nd", unit)(before, positions, after, call.space.cast(lengths, _INT64), code, target)
     return results.deliver()
+
+
+def code_of(reduction: str, dtype: np.dtype) -> int:
+    """What the kernels call a reduction of elements of this dtype."""
+    return REDUCTIONS.index(_OF_BOOL.get(reduction, reduction) if dtype == np.bool_ else reduction)
 
 
 def _native(dtype: np.dtype) -> np.dtype:
@@ -135,7 +138,7 @@ def _check_shapes(data: tuple[int, ...], indices: tuple[int, ...], updates: tupl
     return depth
 
 
-def _unit(dtype: np.dtype) -> np.dtype:
+def unit_of(dtype: np.dtype) -> np.dtype:
     """The dtype that a kernel sees: numbers as they are, anything else as unsigned integers that it only moves."""
     if dtype in (np.float32, np.float64) or dtype in _checks.INTEGERS:
         return dtype

@@ -7,20 +7,61 @@ from detops._numba.spread import jit, read_only, spread
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
 LANES = 64
+# Indices that are sorted by insertion, before runs of them are merged.
+RUN = 16
+
+
+@jit
+def sort_run(keys, order, start, end):
+    """Sort a short run of indices by falling key."""
+    for at in range(start + 1, end):
+        index = order[at]
+        key = keys[index]
+        place = at
+        while place > start and keys[order[place - 1]] < key:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = index
+
+
+@jit
+def merge(keys, order, start, middle, end, merged):
+    """Merge two runs of indices, each by falling key; on a tie the index of the first run comes first."""
+    left, right = start, middle
+    for at in range(start, end):
+        if right >= end or (left < middle and keys[order[left]] >= keys[order[right]]):
+            merged[at] = order[left]
+            left += 1
+        else:
+            merged[at] = order[right]
+            right += 1
+
+
+@jit
+def by_falling_key(keys, order):
+    """Indices by falling key, those of equal keys as they stand. Numba's own sort takes a second to compile."""
+    run = RUN
+    for start in range(0, order.size, run):
+        sort_run(keys, order, start, min(start + run, order.size))
+    merged = np.empty_like(order) if run < order.size else order
+    while run < order.size:
+        for start in range(0, order.size, 2 * run):
+            merge(keys, order, start, min(start + run, order.size), min(start + 2 * run, order.size), merged)
+        order, merged = merged, order
+        run *= 2
+    return order
 
 
 @jit
 def in_order(scores, threshold, strict):
-    """Indices of the scores that take part, by falling score, on a tie by index."""
+    """Indices of the scores that take part, by falling score, on a tie by index; 0.0 and -0.0 are a tie."""
     candidates = np.empty(scores.size, np.int64)
     count = 0
     for i in range(scores.size):
         if is_candidate(scores[i], threshold, strict):
             candidates[count] = i
             count += 1
-    candidates = candidates[:count]
-    # Mergesort is stable, and takes 0.0 and -0.0 for equal.
-    return candidates[np.argsort(-scores[candidates], kind="mergesort")]
+    return by_falling_key(scores, candidates[:count])
 
 
 @jit
@@ -65,7 +106,7 @@ def select(order, boxes, threshold, limit, form, offset):
 @jit
 def select_labelled(order, boxes, labels, threshold, top_k, limit, offset):
     """As select among the first top_k of each label; boxes of different labels leave each other alone."""
-    by_label = order[np.argsort(labels[order], kind="mergesort")]
+    by_label = by_falling_key(labels, order.copy())
     kept = np.zeros(labels.size, np.bool_)
     start = 0
     for end in range(1, by_label.size + 1):
@@ -92,7 +133,8 @@ def select_classes(
         b, c = item // classes, item % classes
         order = in_order(scores[b, c], score_threshold, strict)[:top_k]
         count = select(order, boxes[b], iou_threshold, selected.shape[2], form, offset)
-        selected[b, c, :count] = order[:count]
+        for i in range(count):
+            selected[b, c, i] = order[i]
         found[b, c] = count
 
 

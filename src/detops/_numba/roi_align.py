@@ -8,6 +8,8 @@ from detops._core.sampling import bilinear_taps, bilinear_weights, blend
 from detops._numba.spread import jit, spread
 
 AVG, MAX, CORNER_MAX = range(3)
+# A length that is not asked for: no constant, for which Numba would compile all again.
+NOWHERE = np.int64(0)
 
 
 @jit
@@ -31,7 +33,7 @@ def sides_of(roi, output_size, height, width, scale, ratio, aligned):
 def points_loop(begin, end, rois, output_size, scale, ratio, aligned, points):
     """One item is one roi."""
     for r in range(begin, end):
-        y, x = sides_of(rois[r], output_size, 0, 0, scale, ratio, aligned)
+        y, x = sides_of(rois[r], output_size, NOWHERE, NOWHERE, scale, ratio, aligned)
         points[r] = grid_points(y[3] * y[2], x[3] * x[2]) if y[5] and x[5] else 0
 
 
@@ -135,21 +137,34 @@ def maximum(planes, y, x, corners, out):
 
 
 @jit
-def align_loop(begin, end, features, rois, images, output_size, scale, ratio, aligned, mode, out):
+def fill_without_points(y, x, out):
+    """Write the bins of a roi that has no points, NaN where it lies at no finite place; return whether it has none."""
+    finite = y[5] and x[5]
+    if finite and y[3] > 0 and x[3] > 0:
+        return False
+    for i in range(out.size):
+        out.flat[i] = 0 if finite else np.nan
+    return True
+
+
+@jit
+def average_loop(begin, end, features, rois, images, output_size, scale, ratio, aligned, out):
     """One item is one roi."""
     height, width = features.shape[2:]
-    real = features.dtype.type
     for r in range(begin, end):
         y, x = sides_of(rois[r], output_size, height, width, scale, ratio, aligned)
-        planes = features[images[r]]
-        if not (y[5] and x[5]):
-            out[r] = np.nan
-        elif y[3] == 0 or x[3] == 0:
-            out[r] = 0
-        elif mode == AVG:
-            average(planes, y, x, real, out[r])
-        else:
-            maximum(planes, y, x, mode == CORNER_MAX, out[r])
+        if not fill_without_points(y, x, out[r]):
+            average(features[images[r]], y, x, features.dtype.type, out[r])
+
+
+@jit
+def maximum_loop(begin, end, features, rois, images, output_size, scale, ratio, aligned, corners, out):
+    """One item is one roi."""
+    height, width = features.shape[2:]
+    for r in range(begin, end):
+        y, x = sides_of(rois[r], output_size, height, width, scale, ratio, aligned)
+        if not fill_without_points(y, x, out[r]):
+            maximum(features[images[r]], y, x, corners, out[r])
 
 
 def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, points):
@@ -161,5 +176,8 @@ def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, 
 def roi_align(features, rois, batch_indices, output_size, spatial_scale, sampling_ratio, aligned, mode, out):
     """Kernel of roi_align."""
     scale = out.dtype.type(spatial_scale)
-    reads = (features, rois, batch_indices, output_size, scale, sampling_ratio, aligned, mode)
-    spread(align_loop, out.shape[0], 4, reads, out)
+    reads = (features, rois, batch_indices, output_size, scale, sampling_ratio, aligned)
+    if mode == AVG:
+        spread(average_loop, out.shape[0], 4, reads, out)
+    else:
+        spread(maximum_loop, out.shape[0], 4, (*reads, mode == CORNER_MAX), out)

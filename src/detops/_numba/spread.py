@@ -11,8 +11,11 @@ import numpy as np
 
 from detops._threads import get_num_threads
 
-# Division by zero gives inf or NaN, as in C; loops hold no Python object, so they run without the GIL.
-jit = numba.njit(nogil=True, error_model="numpy")
+# Division by zero gives inf or NaN, as in C; loops hold no Python object, so they run without the GIL. What is not set
+# here Numba takes from the code that calls: a user's fastmath would change our results.
+OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": False}
+
+jit = numba.njit(**OPTIONS)
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}

@@ -3,67 +3,131 @@
 import numpy as np
 
 from detops._numba.boxes import decode_loop, encode_loop
-from detops._numba.spread import jit
+from detops.numba import _kinds
+from detops.numba._kinds import inlined
+from detops.numba._operator import operator
 
 
-@jit
-def _layout(shape, anchors, axis):
-    """Return how many boxes in a row share an anchor, and how many have their first coordinates side by side."""
-    ndim = len(shape)
-    position = axis + ndim if axis < 0 else axis
-    if position < 0 or position >= ndim:
-        raise ValueError("axis: expected an axis of the boxes")
-    missing = ndim - len(anchors)
-    fits = 0 <= missing <= position
-    leading = True
-    inner = 1
-    for i in range(max(missing, 0), ndim):
-        length = anchors[i - missing]
-        leading = leading and i < position and length == 1
-        if not leading and length != (4 if i == position else shape[i]):
-            fits = False
-        if i > position:
-            inner *= shape[i]
-    classes = shape[position] // 4
-    if not fits or shape[position] % 4 != 0 or (classes != 1 and position != ndim - 1):
-        raise ValueError("anchors: expected the shape of the boxes, or their last axes, with 4 coordinates")
-    return max(classes, 1), max(inner, 1)
+class _Anchored:
+    """Boxes, or predictions of them, and anchors, checked, and functions for compiled code that make them ready."""
+
+    def __init__(self, name, subject, anchors, scales, means, axis):
+        subject, anchors = _kinds.array(name, subject), _kinds.array("anchors", anchors)
+        dtype = _kinds.floats(name, subject)
+        _kinds.floats("anchors", anchors)
+        if not subject.ndim:
+            _kinds.refuse(name, "shape (..., 4)", "an array of 0 axes")
+        if not anchors.ndim:
+            _kinds.refuse("anchors", "shape (..., 4)", "an array of 0 axes")
+        self.element = dtype.type
+        self.layout = _layout(name, subject.ndim, anchors.ndim, _kinds.integer("axis", axis))
+        self.by_group = _by_group(_kinds.cast(subject, dtype)), _by_group(_kinds.cast(anchors, dtype))
+        self.scales, self.means = _scales(scales, dtype), _kinds.four_reals("means", means, dtype)
 
 
-@jit
-def _numbers(four, like):
-    """Four numbers of the type of an array's elements."""
-    real = like.dtype.type
-    return real(four[0]), real(four[1]), real(four[2]), real(four[3])
+def _layout(name, ndim, anchor_ndim, whole):
+    """Return a function for how many boxes in a row share an anchor, and how many have coordinates side by side."""
+    no_axis = f"axis: expected an axis from {-ndim} to {ndim - 1}"
+    no_boxes = f"{name}: expected shape (..., 4), (..., 4 * num_classes), or with 4 coordinates on the axis"
+    no_anchors = f"anchors: expected the shape of {name}, or its last axes, with 4 coordinates"
+    missing = ndim - anchor_ndim
+
+    @inlined
+    def layout(shape, anchors, axis):
+        position = whole(axis)
+        if position < -ndim or position >= ndim:
+            raise ValueError(no_axis)
+        position = position + ndim if position < 0 else position
+        if shape[position] % 4 != 0 or (shape[position] != 4 and position != ndim - 1):
+            raise ValueError(no_boxes)
+        fits = 0 <= missing <= position
+        leading = True
+        inner = 1
+        for i in range(max(missing, 0), ndim):
+            length = anchors[i - missing]
+            leading = leading and i < position and length == 1
+            if not leading and length != (4 if i == position else shape[i]):
+                fits = False
+            if i > position:
+                inner *= shape[i]
+        if not fits:
+            raise ValueError(no_anchors)
+        return max(shape[position] // 4, 1), max(inner, 1)
+
+    return layout
 
 
-@jit
-def _by_group(array, dtype, inner):
-    """Coordinates as (groups, 4, inner)."""
-    return np.ascontiguousarray(array).astype(dtype).reshape((array.size // (4 * inner), 4, inner))
+def _by_group(cast):
+    """Return a function that makes coordinates (groups, 4, inner)."""
+    return inlined(lambda array, inner: cast(array).reshape((array.size // (4 * inner), 4, inner)))
 
 
-@jit
+def _scales(got, dtype):
+    """Return a function for four numbers other than 0."""
+    numbers = _kinds.four_reals("scales", got, dtype)
+
+    @inlined
+    def scales(value):
+        for number in value:
+            if number == 0:
+                raise ValueError("scales: expected numbers other than 0")
+        return numbers(value)
+
+    return scales
+
+
+def _bound(name, got, otherwise, element):
+    """Return a function for a bound, which is infinite where there is none."""
+    if _kinds.absent(got):
+        return inlined(lambda value: element(otherwise))
+    checked = _kinds.real(name, got)
+    return inlined(lambda value: element(otherwise) if value is None else element(checked(value)))
+
+
+@operator
 def decode_bbox(
-    box_predictions, anchors, decode_clip=None, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1, lower_clip=None
+    box_predictions,
+    anchors,
+    *,
+    decode_clip=None,
+    lower_clip=None,
+    scales=(1, 1, 1, 1),
+    means=(0, 0, 0, 0),
+    axis=-1,
 ):
     """``detops.decode_bbox`` for compiled code."""
-    classes, inner = _layout(box_predictions.shape, anchors.shape, axis)
-    out = np.empty(box_predictions.shape, box_predictions.dtype)
-    lower = out.dtype.type(-np.inf if lower_clip is None else lower_clip)
-    upper = out.dtype.type(np.inf if decode_clip is None else decode_clip)
-    t, a = _by_group(box_predictions, out.dtype, inner), _by_group(anchors, out.dtype, inner)
-    numbers = _numbers(scales, out), _numbers(means, out)
-    decode_loop(0, out.size // 4, t, a, lower, upper, *numbers, classes, out.reshape(t.shape))
-    return out
+    given = _Anchored("box_predictions", box_predictions, anchors, scales, means, axis)
+    layout, (predicted, anchored), divisors, terms = given.layout, given.by_group, given.scales, given.means
+    element = given.element
+    low = _bound("lower_clip", lower_clip, -np.inf, element)
+    high = _bound("decode_clip", decode_clip, np.inf, element)
+
+    def decode_bbox(box_predictions, anchors, decode_clip, lower_clip, scales, means, axis):
+        classes, inner = layout(box_predictions.shape, anchors.shape, axis)
+        numbers = low(lower_clip), high(decode_clip), divisors(scales), terms(means)
+        out = np.empty(box_predictions.shape, element)
+        if out.size > 0:
+            t, a = predicted(box_predictions, inner), anchored(anchors, inner)
+            decode_loop(0, out.size // 4, t, a, *numbers, classes, out.reshape(t.shape))
+        return out
+
+    return decode_bbox
 
 
-@jit
-def encode_bbox(boxes, anchors, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
+@operator
+def encode_bbox(boxes, anchors, *, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
     """``detops.encode_bbox`` for compiled code."""
-    classes, inner = _layout(boxes.shape, anchors.shape, axis)
-    out = np.empty(boxes.shape, boxes.dtype)
-    b, a = _by_group(boxes, out.dtype, inner), _by_group(anchors, out.dtype, inner)
-    numbers = _numbers(scales, out), _numbers(means, out)
-    encode_loop(0, out.size // 4, b, a, *numbers, classes, out.reshape(b.shape))
-    return out
+    given = _Anchored("boxes", boxes, anchors, scales, means, axis)
+    layout, (boxed, anchored), factors, terms = given.layout, given.by_group, given.scales, given.means
+    element = given.element
+
+    def encode_bbox(boxes, anchors, scales, means, axis):
+        classes, inner = layout(boxes.shape, anchors.shape, axis)
+        numbers = factors(scales), terms(means)
+        out = np.empty(boxes.shape, element)
+        if out.size > 0:
+            b, a = boxed(boxes, inner), anchored(anchors, inner)
+            encode_loop(0, out.size // 4, b, a, *numbers, classes, out.reshape(b.shape))
+        return out
+
+    return encode_bbox

@@ -3,74 +3,146 @@
 import numpy as np
 
 from detops._numba.deform_conv import convolve
-from detops._numba.spread import jit
+from detops.numba import _kinds
+from detops.numba._kinds import inlined
+from detops.numba._operator import operator
+
+# Beyond any array: no sum or product of steps and lengths overflows below it.
+FAR = 2**40
 
 
-@jit
-def _floats(array, like, shape):
-    """An array in the dtype of another one and of this shape."""
-    if array.size != _size(shape):
-        raise ValueError("offset, mask or bias: does not fit")
-    return np.ascontiguousarray(array).astype(like.dtype).reshape(shape)
+def _steps(name, got):
+    """Return a function for two numbers of at least 1."""
+    checked = _kinds.pair(name, got, 1)
+
+    @inlined
+    def steps(value):
+        first, second = checked(value)
+        return min(first, FAR), min(second, FAR)
+
+    return steps
 
 
-@jit
-def _size(shape):
-    total = 1
-    for length in shape:
-        total *= length
-    return total
+def _sides(got):
+    """Return a function for the padding as (top, left, bottom, right)."""
+    checked = _kinds.whole_numbers("padding", got, (2, 4), "an int, 2 or 4 ints", 0)
+
+    @inlined
+    def sides(value):
+        found = checked(value)
+        top, left = min(found[0], FAR), min(found[1], FAR)
+        return top, left, min(found[-2], FAR), min(found[-1], FAR)
+
+    return sides
 
 
-@jit
+@inlined
+def _length(size, before, after, reach, stride):
+    """How many outputs an axis has; none is refused."""
+    padded = size + before + after
+    if padded < reach:
+        raise ValueError("x: expected a padded height and width of at least the kernel's")
+    return (padded - reach) // stride + 1
+
+
+@inlined
+def _check_groups(x, weight, groups, offset_groups):
+    if x.shape[1] % groups != 0 or x.shape[1] % offset_groups != 0:
+        raise ValueError("x: expected a number of channels that groups and offset_groups divide")
+    if weight.shape[1] != x.shape[1] // groups:
+        raise ValueError("weight: expected shape (O, C / groups, kernel_H, kernel_W)")
+    if weight.shape[0] % groups != 0:
+        raise ValueError("weight: expected a number of outputs that groups divides")
+    if weight.shape[2] == 0 or weight.shape[3] == 0:
+        raise ValueError("weight: expected a kernel of at least 1 x 1")
+
+
+def _bias(got, dtype):
+    """Return a function for the terms of the outputs: none is an empty array."""
+    element = dtype.type
+    if _kinds.absent(got):
+        return inlined(lambda bias, outputs: np.empty(0, element))
+    found = _kinds.array("bias", got, ("O",))
+    _kinds.floats("bias", found)
+    cast = _kinds.cast(found, dtype)
+
+    @inlined
+    def terms(bias, outputs):
+        if bias.shape[0] != outputs:
+            raise ValueError("bias: expected shape (O,)")
+        return cast(bias)
+
+    return terms
+
+
+def _maps(name, got, dtype):
+    """Return a function for what each tap has at each output, (images, groups, taps, ...): none is an empty array."""
+    element = dtype.type
+    if _kinds.absent(got):
+        return inlined(lambda array, shape: np.empty((shape[0], 0, 0, 0, 0), element))
+    words = {"offset": "2 * offset_groups", "mask": "offset_groups"}[name] + " * kernel_H * kernel_W"
+    found = _kinds.array(name, got, ("N", words, "out_H", "out_W"))
+    _kinds.floats(name, found)
+    cast, message = _kinds.cast(found, dtype), f"{name}: expected shape (N, {words}, out_H, out_W)"
+
+    @inlined
+    def maps(array, shape):
+        wanted = 1
+        for length in shape[1:-2]:
+            wanted *= length
+        fits = array.shape[0] == shape[0] and array.shape[1] == wanted
+        if not (fits and array.shape[2] == shape[-2] and array.shape[3] == shape[-1]):
+            raise ValueError(message)
+        return cast(array).reshape(shape)
+
+    return maps
+
+
+@operator
 def deform_conv2d(
     x,
     offset,
     weight,
     bias=None,
+    *,
     mask=None,
-    stride=(1, 1),
-    padding=(0, 0, 0, 0),
-    dilation=(1, 1),
+    stride=1,
+    padding=0,
+    dilation=1,
     groups=1,
     offset_groups=1,
+    im2col_step=None,
 ):
-    """``detops.deform_conv2d`` for compiled code.
+    """``detops.deform_conv2d`` for compiled code, which needs no ``im2col_step``: it holds the columns of one row."""
+    x = _kinds.array("x", x, ("N", "C", "H", "W"))
+    dtype = _kinds.floats("x", x)
+    weight = _kinds.array("weight", weight, ("O", "C / groups", "kernel_H", "kernel_W"))
+    _kinds.floats("weight", weight)
+    if _kinds.absent(offset):
+        _kinds.refuse("offset", "an array", "None")
+    element, as_map, as_weight = dtype.type, _kinds.cast(x, dtype), _kinds.cast(weight, dtype)
+    offsets, masks, terms = _maps("offset", offset, dtype), _maps("mask", mask, dtype), _bias(bias, dtype)
+    as_stride, as_sides, as_dilation = _steps("stride", stride), _sides(padding), _steps("dilation", dilation)
+    positive, positive_offset = _kinds.integer("groups", groups, 1), _kinds.integer("offset_groups", offset_groups, 1)
+    step = _kinds.optional(im2col_step, _kinds.integer, "im2col_step", at_least=1)
 
-    Shapes are those of the public function; ``stride`` and ``dilation`` are (y, x), ``padding`` is (top, left, bottom,
-    right).
-    """
-    if min(stride) < 1 or min(dilation) < 1 or min(padding) < 0 or groups < 1 or offset_groups < 1:
-        raise ValueError("stride, dilation, padding or groups: out of range")
-    images, channels, height, width = x.shape
-    outputs, group_width, rows, columns = weight.shape
-    if channels % groups or channels % offset_groups or outputs % groups or group_width != channels // groups:
-        raise ValueError("weight: does not fit x and the groups")
-    reach_y = height + padding[0] + padding[2] - dilation[0] * (rows - 1) - 1
-    reach_x = width + padding[1] + padding[3] - dilation[1] * (columns - 1) - 1
-    if min(reach_y, reach_x) < 0 or min(rows, columns) < 1:
-        raise ValueError("weight: does not fit the padded x")
-    out_height, out_width = reach_y // stride[0] + 1, reach_x // stride[1] + 1
-    taps = rows * columns
-    terms = np.empty(0, x.dtype) if bias is None else _floats(bias, x, (outputs,))
-    if mask is None:
-        factors = np.empty((images, 0, 0, 0, 0), x.dtype)
-    else:
-        factors = _floats(mask, x, (images, offset_groups, taps, out_height, out_width))
-    out = np.empty((images, outputs, out_height, out_width), x.dtype)
-    convolve(
-        0,
-        images * out_height,
-        np.ascontiguousarray(x),
-        _floats(offset, x, (images, offset_groups, taps, 2, out_height, out_width)),
-        _floats(weight, x, (outputs, group_width, taps)),
-        terms,
-        factors,
-        stride,
-        padding[:2],
-        dilation,
-        columns,
-        groups,
-        out,
-    )
-    return out
+    def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, groups, offset_groups, im2col_step):
+        steps, sides, gaps = as_stride(stride), as_sides(padding), as_dilation(dilation)
+        parts, offset_parts = positive(groups), positive_offset(offset_groups)
+        step(im2col_step)
+        _check_groups(x, weight, parts, offset_parts)
+        images, outputs, rows, columns = x.shape[0], weight.shape[0], weight.shape[2], weight.shape[3]
+        height = _length(x.shape[2], sides[0], sides[2], gaps[0] * (rows - 1) + 1, steps[0])
+        width = _length(x.shape[3], sides[1], sides[3], gaps[1] * (columns - 1) + 1, steps[1])
+        taps = rows * columns
+        moved = offsets(offset, (images, offset_parts, taps, 2, height, width))
+        factors = masks(mask, (images, offset_parts, taps, height, width))
+        added = terms(bias, outputs)
+        out = np.empty((images, outputs, height, width), element)
+        if out.size > 0:
+            kernel = as_weight(weight).reshape((outputs, weight.shape[1], taps))
+            reads = as_map(x), moved, kernel, added, factors, steps, sides[:2], gaps, columns, parts
+            convolve(0, images * height, *reads, out)
+        return out
+
+    return deform_conv2d

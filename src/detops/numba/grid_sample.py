@@ -3,39 +3,67 @@
 import numpy as np
 
 from detops._numba.grid_sample import sample
-from detops._numba.spread import jit
+from detops.grid_sample import BORDERS, REFLECT_FIRST, TAPS
+from detops.numba import _kinds
+from detops.numba._kinds import inlined
+from detops.numba._operator import operator
+
+MAPS = {4: ("N", "C", "H", "W"), 5: ("N", "C", "D", "H", "W")}
+GRIDS = {4: ("N", "out_H", "out_W", "2"), 5: ("N", "out_D", "out_H", "out_W", "3")}
 
 
-@jit
-def grid_sample(x, grid, mode=0, padding_mode=0, align_corners=False, reflect_first=False):
-    """``detops.grid_sample`` for compiled code.
+@inlined
+def _as_volume(x):
+    return x.reshape((x.shape[0], x.shape[1], 1, x.shape[2], x.shape[3]))
 
-    ``x`` (N, C, H, W) and ``grid`` (N, out_H, out_W, 2), or 5-D; ``mode`` is 0 for linear, 1 for nearest, 2 for cubic,
-    ``padding_mode`` 0 for zeros, 1 for border, 2 for reflection, with which ``reflect_first`` chooses a nearest element
-    after it has mirrored the point.
-    """
-    if grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[x.ndim - 1] != x.ndim - 2:
-        raise ValueError("grid: does not fit x")
-    if x.ndim < 4 or x.ndim > 5:
-        raise ValueError("x: expected 4 or 5 axes")
-    if mode < 0 or mode > 2 or padding_mode < 0 or padding_mode > 2:
-        raise ValueError("mode or padding_mode: out of range")
-    sizes = x.shape[2:]
-    volume = 1
-    for size in sizes:
-        volume *= size
-    if volume == 0 and padding_mode > 0:
-        raise ValueError("x: nothing to sample")
-    axes = grid.shape[x.ndim - 1]
-    count = 1
-    for size in grid.shape[1:-1]:
-        count *= size
-    out = np.empty((x.shape[0], x.shape[1], *grid.shape[1:-1]), x.dtype)
-    depth = sizes[0] if x.ndim == 5 else 1
-    source = np.ascontiguousarray(x).reshape((x.shape[0], x.shape[1], depth, sizes[-2], sizes[-1]))
-    where = np.ascontiguousarray(grid).astype(x.dtype).reshape((x.shape[0], count, axes))
-    flat = out.reshape((x.shape[0], x.shape[1], count))
-    taps = 2 if mode == 0 else (1 if mode == 1 else 4)
-    border = 3 if reflect_first and mode == 1 and padding_mode == 2 else padding_mode
-    sample(0, x.shape[0] * count, source, where, taps, border, align_corners, flat)
-    return out
+
+@inlined
+def _points_of_map(grid):
+    return grid.shape[1], grid.shape[2]
+
+
+@inlined
+def _points_of_volume(grid):
+    return grid.shape[1], grid.shape[2], grid.shape[3]
+
+
+@operator
+def grid_sample(x, grid, *, mode="linear", padding_mode="zeros", align_corners=False, reflect_first=False):
+    """``detops.grid_sample`` for compiled code."""
+    x = _kinds.array("x", x)
+    dtype = _kinds.floats("x", x)
+    if x.ndim not in MAPS:
+        _kinds.refuse("x", "shape (N, C, H, W) or (N, C, D, H, W)", f"an array of {x.ndim} axes")
+    grid = _kinds.array("grid", grid, GRIDS[x.ndim])
+    _kinds.floats("grid", grid)
+    element, axes = dtype.type, x.ndim - 2
+    as_map, as_grid = _kinds.cast(x, dtype), _kinds.cast(grid, dtype)
+    as_volume = _as_volume if axes == 2 else inlined(lambda x: x)
+    points_of = _points_of_map if axes == 2 else _points_of_volume
+    taps = TAPS[_kinds.text("mode", mode, TAPS)]
+    border = BORDERS[_kinds.text("padding_mode", padding_mode, BORDERS)]
+    aligned, first = _kinds.flag("align_corners", align_corners), _kinds.flag("reflect_first", reflect_first)
+    may_reflect_first = (taps, border) == (1, BORDERS["reflection"])
+    misfit = f"grid: expected shape ({', '.join(GRIDS[x.ndim])})"
+
+    def grid_sample(x, grid, mode, padding_mode, align_corners, reflect_first):
+        corners, rule = aligned(align_corners), border
+        if first(reflect_first) and may_reflect_first:
+            rule = REFLECT_FIRST
+        if grid.shape[0] != x.shape[0] or grid.shape[axes + 1] != axes:
+            raise ValueError(misfit)
+        points = points_of(grid)
+        count, elements = 1, 1
+        for i in range(axes):
+            count *= points[i]
+            elements *= x.shape[2 + i]
+        if elements == 0 and border > 0:
+            raise ValueError("x: expected spatial axes of at least 1 for this padding_mode")
+        out = np.empty((x.shape[0], x.shape[1], *points), element)
+        if out.size > 0:
+            source, where = as_volume(as_map(x)), as_grid(grid).reshape((x.shape[0], count, axes))
+            flat = out.reshape((x.shape[0], x.shape[1], count))
+            sample(0, x.shape[0] * count, source, where, taps, rule, corners, flat)
+        return out
+
+    return grid_sample

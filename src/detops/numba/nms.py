@@ -3,123 +3,266 @@
 import numpy as np
 
 from detops._numba import nms as kernels
-from detops._numba.spread import jit
+from detops.non_max_suppression import CENTRE_AND_SIZE, CORNERS, CORNERS_IN_ANY_ORDER
+from detops.numba import _kinds
+from detops.numba._kinds import inlined
+from detops.numba._operator import operator
+
+ONE_SET = ("num_boxes", "4"), ("num_boxes",)
+ALL_CLASSES = ("num_batches", "num_boxes", "4"), ("num_batches", "num_classes", "num_boxes")
 
 
-@jit
-def _check(boxes, scores, iou_threshold, offset):
-    if boxes.ndim != 2 or boxes.shape[1] != 4:
+class _Options:
+    """What the operators have in common, checked, and functions for compiled code that make their arguments ready."""
+
+    def __init__(self, axes, boxes, scores, iou_threshold, score_threshold, offset=0):
+        boxes, scores = _kinds.array("boxes", boxes, axes[0]), _kinds.array("scores", scores, axes[1])
+        dtype = np.result_type(_kinds.floats("boxes", boxes), _kinds.floats("scores", scores))
+        self.element = dtype.type
+        self.boxes, self.scores = _kinds.cast(boxes, dtype), _kinds.cast(scores, dtype)
+        self.iou = _kinds.real("iou_threshold", iou_threshold, between=(0, 1))
+        self.score = _score_threshold(score_threshold)
+        self.offset = _kinds.integer("offset", offset, 0, 1)
+
+
+def _score_threshold(got):
+    """Return a function for the threshold and whether a score must be above it; none is minus infinity."""
+    if _kinds.absent(got):
+        return inlined(lambda value: (-np.inf, False))
+    checked = _kinds.real("score_threshold", got, finite=False)
+
+    @inlined
+    def threshold(value):
+        if value is None:
+            return -np.inf, False
+        return checked(value), True
+
+    return threshold
+
+
+def _limit(name, got):
+    """Return a function for how many of so many boxes may be selected."""
+    if _kinds.absent(got):
+        return inlined(lambda value, count: count)
+    checked = _kinds.integer(name, got, 0)
+
+    @inlined
+    def limit(value, count):
+        if value is None:
+            return count
+        return min(checked(value), count)
+
+    return limit
+
+
+@inlined
+def _check_set(boxes, scores):
+    if boxes.shape[1] != 4:
         raise ValueError("boxes: expected shape (num_boxes, 4)")
-    if scores.shape != (boxes.shape[0],):
+    if scores.shape[0] != boxes.shape[0]:
         raise ValueError("scores: expected shape (num_boxes,)")
-    if not 0 <= iou_threshold <= 1:
-        raise ValueError("iou_threshold: expected a number from 0 to 1")
-    if offset != 0 and offset != 1:
-        raise ValueError("offset: expected 0 or 1")
 
 
-@jit
-def _in_order(scores, score_threshold):
-    real = scores.dtype.type
-    if score_threshold is None:
-        return kernels.in_order(scores, real(-np.inf), False)
-    return kernels.in_order(scores, real(score_threshold), True)
-
-
-@jit
-def _limit(max_output_boxes, count):
-    if max_output_boxes is None:
-        return count
-    if max_output_boxes < 0:
-        raise ValueError("max_output_boxes: expected at least 0")
-    return min(max_output_boxes, count)
-
-
-@jit
-def nms(boxes, scores, iou_threshold, score_threshold=None, max_output_boxes=None, offset=0):
+@operator
+def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0, pre_nms_top_k=None):
     """``detops.nms`` for compiled code: the int64 indices of the boxes that are kept."""
-    _check(boxes, scores, iou_threshold, offset)
-    real = boxes.dtype.type
-    order = _in_order(scores, score_threshold)
-    limit = _limit(max_output_boxes, order.size)
-    return order[: kernels.select(order, boxes, real(iou_threshold), limit, 0, real(offset))]
+    options = _Options(ONE_SET, boxes, scores, iou_threshold, score_threshold, offset)
+    as_boxes, as_scores, iou, score, added = options.boxes, options.scores, options.iou, options.score, options.offset
+    real, limit = options.element, _limit("max_output_boxes", max_output_boxes)
+    top_k = _limit("pre_nms_top_k", pre_nms_top_k)
+
+    def nms(boxes, scores, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):
+        _check_set(boxes, scores)
+        threshold, least, most = iou(iou_threshold), score(score_threshold), limit(max_output_boxes, boxes.shape[0])
+        growth, first = real(added(offset)), top_k(pre_nms_top_k, boxes.shape[0])
+        order = kernels.in_order(as_scores(scores), real(least[0]), least[1])[:first]
+        return order[: kernels.select(order, as_boxes(boxes), real(threshold), most, 0, growth)]
+
+    return nms
 
 
-@jit
-def batched_nms(boxes, scores, labels, iou_threshold, score_threshold=None, max_output_boxes=None, offset=0):
+@operator
+def batched_nms(
+    boxes,
+    scores,
+    labels,
+    iou_threshold,
+    *,
+    score_threshold=None,
+    max_output_boxes=None,
+    offset=0,
+    pre_nms_top_k=None,
+):
     """``detops.batched_nms`` for compiled code: the int64 indices of the boxes that are kept."""
-    _check(boxes, scores, iou_threshold, offset)
-    if labels.shape != scores.shape:
-        raise ValueError("labels: expected shape (num_boxes,)")
-    real = boxes.dtype.type
-    order = _in_order(scores, score_threshold)
-    limit = _limit(max_output_boxes, order.size)
-    return order[: kernels.select_labelled(order, boxes, labels, real(iou_threshold), order.size, limit, real(offset))]
+    options = _Options(ONE_SET, boxes, scores, iou_threshold, score_threshold, offset)
+    as_boxes, as_scores, iou, score, added = options.boxes, options.scores, options.iou, options.score, options.offset
+    real, limit = options.element, _limit("max_output_boxes", max_output_boxes)
+    top_k = _limit("pre_nms_top_k", pre_nms_top_k)
+    labels = _kinds.array("labels", labels, ("num_boxes",))
+    _kinds.integers("labels", labels)
+    as_labels = _kinds.cast(labels, np.dtype(np.int64))
+
+    def batched_nms(boxes, scores, labels, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):
+        _check_set(boxes, scores)
+        if labels.shape[0] != boxes.shape[0]:
+            raise ValueError("labels: expected shape (num_boxes,)")
+        threshold, least, most = iou(iou_threshold), score(score_threshold), limit(max_output_boxes, boxes.shape[0])
+        growth, first = real(added(offset)), top_k(pre_nms_top_k, boxes.shape[0])
+        order = kernels.in_order(as_scores(scores), real(least[0]), least[1])
+        kept = kernels.select_labelled(order, as_boxes(boxes), as_labels(labels), real(threshold), first, most, growth)
+        return order[:kept]
+
+    return batched_nms
 
 
-@jit
-def _select(boxes, scores, limit, iou_threshold, score_threshold, strict, form, offset):
-    if boxes.ndim != 3 or boxes.shape[2] != 4:
+@inlined
+def _check_classes(boxes, scores):
+    if boxes.shape[2] != 4:
         raise ValueError("boxes: expected shape (num_batches, num_boxes, 4)")
-    if scores.ndim != 3 or scores.shape[0] != boxes.shape[0] or scores.shape[2] != boxes.shape[1]:
+    if scores.shape[0] != boxes.shape[0] or scores.shape[2] != boxes.shape[1]:
         raise ValueError("scores: expected shape (num_batches, num_classes, num_boxes)")
-    if limit < 0:
-        raise ValueError("max_output_boxes_per_class: expected at least 0")
-    if not 0 <= iou_threshold <= 1:
-        raise ValueError("iou_threshold: expected a number from 0 to 1")
-    real = boxes.dtype.type
-    batches, classes, count = scores.shape
-    selected = np.empty((batches, classes, min(limit, count)), np.int64)
-    found = np.zeros((batches, classes), np.int64)
-    kernels.select_classes(
-        0,
-        batches * classes,
-        boxes,
-        scores,
-        real(iou_threshold),
-        scores.dtype.type(score_threshold),
-        strict,
-        count,
-        form,
-        real(offset),
-        selected,
-        found,
-    )
-    return selected, found
 
 
-@jit
+class _ClassOptions(_Options):
+    """As _Options, of all classes of all batches."""
+
+    def __init__(self, boxes, scores, limit, iou_threshold, score_threshold, center_point_box, top_k, total, offset=0):
+        super().__init__(ALL_CLASSES, boxes, scores, iou_threshold, score_threshold, offset)
+        self.at_most = _kinds.integer("max_output_boxes_per_class", limit, 0)
+        self.centered = _kinds.flag("center_point_box", center_point_box)
+        self.top_k, self.total = _limit("pre_nms_top_k", top_k), _limit("max_output_boxes_total", total)
+        self.confine = _keep_all if _kinds.absent(total) else _keep_best
+
+
+@inlined
+def _keep_all(scores, selected, total, found):
+    pass
+
+
+@inlined
+def _keep_best(scores, selected, total, found):
+    if total < selected.shape[1] * selected.shape[2]:
+        kernels.limit_batches(0, selected.shape[0], scores, selected, total, found)
+
+
+@inlined
+def _room(scores, limit):
+    """Room for what is selected of each class of each batch, and for how many they are."""
+    shape = scores.shape[0], scores.shape[1]
+    return np.empty((*shape, limit), np.int64), np.empty(shape, np.int64)
+
+
+@operator
 def non_max_suppression(
-    boxes, scores, max_output_boxes_per_class=0, iou_threshold=0.0, score_threshold=None, center_point_box=False
+    boxes,
+    scores,
+    max_output_boxes_per_class=0,
+    iou_threshold=0.0,
+    score_threshold=None,
+    *,
+    center_point_box=False,
+    pre_nms_top_k=None,
+    max_output_boxes_total=None,
 ):
     """``detops.non_max_suppression`` for compiled code: int64 rows (batch, class, box)."""
-    form = 2 if center_point_box else 1
-    if score_threshold is None:
-        selected, found = _select(boxes, scores, max_output_boxes_per_class, iou_threshold, -np.inf, False, form, 0)
-    else:
-        selected, found = _select(
-            boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, True, form, 0
-        )
-    rows = np.empty((found.sum(), 3), np.int64)
-    kernels.write_rows(selected, found, rows)
-    return rows
+    options = _ClassOptions(
+        boxes,
+        scores,
+        max_output_boxes_per_class,
+        iou_threshold,
+        score_threshold,
+        center_point_box,
+        pre_nms_top_k,
+        max_output_boxes_total,
+    )
+    as_boxes, as_scores, iou, score, real = options.boxes, options.scores, options.iou, options.score, options.element
+    at_most, centered, top_k, total = options.at_most, options.centered, options.top_k, options.total
+    confine = options.confine
+
+    def non_max_suppression(
+        boxes,
+        scores,
+        max_output_boxes_per_class,
+        iou_threshold,
+        score_threshold,
+        center_point_box,
+        pre_nms_top_k,
+        max_output_boxes_total,
+    ):
+        _check_classes(boxes, scores)
+        threshold, least = real(iou(iou_threshold)), score(score_threshold)
+        form = CENTRE_AND_SIZE if centered(center_point_box) else CORNERS_IN_ANY_ORDER
+        first = top_k(pre_nms_top_k, scores.shape[2])
+        limit = min(at_most(max_output_boxes_per_class), first)
+        most = total(max_output_boxes_total, scores.shape[1] * limit)
+        selected, found = _room(scores, min(limit, most))
+        reads = as_boxes(boxes), as_scores(scores), threshold, real(least[0]), least[1], first, form, real(0)
+        kernels.select_classes(0, found.size, *reads, selected, found)
+        confine(reads[1], selected, most, found)
+        rows_found = 0
+        for count in found.flat:
+            rows_found += count
+        rows = np.empty((rows_found, 3), np.int64)
+        kernels.write_rows(selected, found, rows)
+        return rows
+
+    return non_max_suppression
 
 
-@jit
+@operator
 def non_max_suppression_padded(
     boxes,
     scores,
     max_output_boxes_per_class=0,
     iou_threshold=0.0,
     score_threshold=0.0,
+    *,
     center_point_box=False,
     offset=0,
+    pre_nms_top_k=None,
+    max_output_boxes_total=None,
 ):
     """``detops.non_max_suppression_padded`` for compiled code: int32 rows (batch, class, box), then rows of -1."""
-    form = 2 if center_point_box else 0
-    limit = scores.shape[2] if max_output_boxes_per_class == 0 else max_output_boxes_per_class
-    threshold = score_threshold if score_threshold > 0 else -np.inf
-    selected, found = _select(boxes, scores, limit, iou_threshold, threshold, False, form, offset)
-    rows = np.empty((selected.size, 3), np.int32)
-    kernels.write_rows(selected, found, rows)
-    return rows
+    options = _ClassOptions(
+        boxes,
+        scores,
+        max_output_boxes_per_class,
+        iou_threshold,
+        None,
+        center_point_box,
+        pre_nms_top_k,
+        max_output_boxes_total,
+        offset,
+    )
+    as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
+    score = _kinds.real("score_threshold", score_threshold, finite=False)
+    at_most, centered, top_k, total = options.at_most, options.centered, options.top_k, options.total
+    confine = options.confine
+
+    def non_max_suppression_padded(
+        boxes,
+        scores,
+        max_output_boxes_per_class,
+        iou_threshold,
+        score_threshold,
+        center_point_box,
+        offset,
+        pre_nms_top_k,
+        max_output_boxes_total,
+    ):
+        _check_classes(boxes, scores)
+        threshold, least, growth = real(iou(iou_threshold)), score(score_threshold), real(added(offset))
+        form = CENTRE_AND_SIZE if centered(center_point_box) else CORNERS
+        first, limit = top_k(pre_nms_top_k, scores.shape[2]), at_most(max_output_boxes_per_class)
+        limit = min(limit, first) if limit > 0 else first
+        most = total(max_output_boxes_total, scores.shape[1] * limit)
+        selected, found = _room(scores, min(limit, most))
+        least = least if least > 0 else -np.inf
+        reads = as_boxes(boxes), as_scores(scores), threshold, real(least), False, first, form, growth
+        kernels.select_classes(0, found.size, *reads, selected, found)
+        confine(reads[1], selected, most, found)
+        rows = np.empty((selected.shape[0] * most, 3), np.int32)
+        kernels.write_rows(selected, found, rows)
+        return rows
+
+    return non_max_suppression_padded

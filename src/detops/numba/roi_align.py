@@ -2,31 +2,63 @@
 
 import numpy as np
 
-from detops._numba.roi_align import align_loop, points_loop
-from detops._numba.spread import jit
-from detops.numba.rois import images_of, native
-from detops.roi_align import MAX_POINTS
+from detops._numba.roi_align import AVG, CORNER_MAX, average_loop, maximum_loop, points_loop
+from detops.numba import _kinds
+from detops.numba._kinds import inlined
+from detops.numba._operator import operator
+from detops.numba.rois import Regions
+from detops.roi_align import MAX_POINTS, MODES
 
 
-@jit
-def roi_align(features, rois, output_size, spatial_scale=1.0, sampling_ratio=0, aligned=True, mode=0):
-    """``detops.roi_align`` for compiled code.
+@inlined
+def _average(count, features, rois, images, bins, scale, ratio, aligned, out):
+    average_loop(0, count, features, rois, images, bins, scale, ratio, aligned, out)
 
-    ``features`` (batch, channels, height, width), ``rois`` (num_rois, 5), ``output_size`` (height, width); ``mode`` is
-    0 for avg, 1 for max, 2 for corner_max.
-    """
-    if min(output_size) < 1 or mode < 0 or mode > 2:
-        raise ValueError("output_size or mode: out of range")
-    source = np.ascontiguousarray(features)
-    images = images_of(rois, features.shape[0])
-    boxes = np.ascontiguousarray(rois).astype(features.dtype)
-    ratio = max(min(sampling_ratio, MAX_POINTS + 1), 0)
-    scale = native(spatial_scale, features)
-    points = np.empty(rois.shape[0], np.int64)
-    points_loop(0, points.size, boxes, output_size, scale, ratio, aligned, points)
-    for r in range(points.size):
-        if points[r] > MAX_POINTS:
-            raise ValueError("rois: more than 2**24 points to sample in a roi")
-    out = np.empty((rois.shape[0], features.shape[1], output_size[0], output_size[1]), features.dtype)
-    align_loop(0, points.size, source, boxes, images, output_size, scale, ratio, aligned, mode, out)
-    return out
+
+def _loop(mode):
+    """Return the loop of a mode."""
+    if mode == AVG:
+        return _average
+    corners = mode == CORNER_MAX
+
+    @inlined
+    def _maximum(count, features, rois, images, bins, scale, ratio, aligned, out):
+        maximum_loop(0, count, features, rois, images, bins, scale, ratio, aligned, corners, out)
+
+    return _maximum
+
+
+@operator
+def roi_align(
+    features,
+    rois,
+    output_size,
+    *,
+    spatial_scale=1.0,
+    sampling_ratio=0,
+    aligned=True,
+    mode="avg",
+    batch_indices=None,
+):
+    """``detops.roi_align`` for compiled code."""
+    regions = Regions(features, rois, batch_indices, output_size, spatial_scale)
+    element, as_features, as_rois = regions.element, regions.features, regions.rois
+    as_bins, positive, images_of = regions.bins, regions.scale, regions.images
+    whole, flag = _kinds.integer("sampling_ratio", sampling_ratio), _kinds.flag("aligned", aligned)
+    loop = _loop(MODES[_kinds.text("mode", mode, MODES)])
+
+    def roi_align(features, rois, output_size, spatial_scale, sampling_ratio, aligned, mode, batch_indices):
+        images = images_of(rois, batch_indices, features.shape[0])
+        bins, scale = as_bins(output_size), element(positive(spatial_scale))
+        ratio, half_pixel = max(min(whole(sampling_ratio), MAX_POINTS + 1), 0), flag(aligned)
+        boxes = as_rois(rois)
+        points = np.empty(boxes.shape[0], np.int64)
+        points_loop(0, points.size, boxes, bins, scale, ratio, half_pixel, points)
+        for count in points:
+            if count > MAX_POINTS:
+                raise ValueError("rois: expected at most 2**24 points to sample in a roi")
+        out = np.empty((points.size, features.shape[1], bins[0], bins[1]), element)
+        loop(points.size, as_features(features), boxes, images, bins, scale, ratio, half_pixel, out)
+        return out
+
+    return roi_align

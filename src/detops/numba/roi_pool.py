@@ -3,21 +3,22 @@
 import numpy as np
 
 from detops._numba.roi_pool import pool_loop
-from detops._numba.spread import jit
-from detops.numba.rois import images_of, native
+from detops.numba._operator import operator
+from detops.numba.rois import Regions
 
 
-@jit
-def roi_pool(features, rois, output_size, spatial_scale=1.0):
-    """``detops.roi_pool`` for compiled code.
+@operator
+def roi_pool(features, rois, output_size, *, spatial_scale=1.0, batch_indices=None):
+    """``detops.roi_pool`` for compiled code."""
+    regions = Regions(features, rois, batch_indices, output_size, spatial_scale)
+    element, as_features, as_rois = regions.element, regions.features, regions.rois
+    as_bins, positive, images_of = regions.bins, regions.scale, regions.images
 
-    ``features`` (batch, channels, height, width), ``rois`` (num_rois, 5), ``output_size`` (height, width).
-    """
-    if min(output_size) < 1:
-        raise ValueError("output_size: out of range")
-    source = np.ascontiguousarray(features)
-    images = images_of(rois, features.shape[0])
-    boxes = np.ascontiguousarray(rois).astype(features.dtype)
-    out = np.empty((rois.shape[0], features.shape[1], output_size[0], output_size[1]), features.dtype)
-    pool_loop(0, rois.shape[0], source, boxes, images, native(spatial_scale, features), out)
-    return out
+    def roi_pool(features, rois, output_size, spatial_scale, batch_indices):
+        images = images_of(rois, batch_indices, features.shape[0])
+        bins, scale = as_bins(output_size), element(positive(spatial_scale))
+        out = np.empty((images.size, features.shape[1], bins[0], bins[1]), element)
+        pool_loop(0, images.size, as_features(features), as_rois(rois), images, scale, out)
+        return out
+
+    return roi_pool

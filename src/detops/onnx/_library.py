@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from detops import _registry
-from detops.grid_sample import _BORDERS, _TAPS
+from detops.grid_sample import BORDERS, TAPS
 from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
 from detops.roi_align import MODES
 
@@ -33,7 +33,7 @@ _KERNELS = {
 }
 
 # Text options as the numbers that the kernels know them by.
-_CODES = {**MODES, **_TAPS, **_BORDERS}
+_CODES = {**MODES, **TAPS, **BORDERS}
 
 # Families whose kernels compute in the widest type of all inputs, and give no result of a type of theirs.
 _WIDEST = ("nms", "non_max_suppression_padded")

@@ -1,0 +1,67 @@
+"""How a function over Numba's types becomes an operator that compiled code and plain Python may call."""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+from numba.core.errors import ForceLiteralArg, TypingError
+from numba.extending import overload
+
+from detops._numba.spread import OPTIONS, jit
+
+
+class Unknown(Exception):
+    """The value of a text has to be known when code that holds it is compiled."""
+
+
+def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+    """Make an operator of a function that is called while code is compiled, with the types of the arguments.
+
+    The function has the operator's signature. It gets Numba's types (and the defaults as they are), refuses with
+    TypingError what does not fit, and returns the code to compile: a function of the same parameters, all without
+    defaults.
+    """
+    signature = inspect.signature(choose)
+    names = list(signature.parameters)
+
+    def implementation(kinds: Sequence[Any]) -> Callable[..., Any]:
+        found = choose(**dict(zip(names, kinds, strict=True)))
+        # Numba knows no parameters that are given by name alone: who calls by position is refused in bind().
+        found.__defaults__ = tuple(
+            parameter.default for parameter in signature.parameters.values() if parameter.default is not parameter.empty
+        )
+        return found
+
+    def bind(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    @functools.cache
+    def compiled(kinds: tuple[Any, ...]) -> Callable[..., Any]:
+        return jit(implementation(kinds))
+
+    @functools.wraps(choose)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = bind(args, kwargs)
+        return compiled(tuple(map(_kind_of_value, values)))(*values)
+
+    def in_compiled_code(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+        try:
+            kinds = bind(args, kwargs)
+        except TypeError as error:
+            raise TypingError(f"{choose.__name__}: {error}") from None
+        try:
+            return implementation(kinds)
+        except Unknown as error:
+            wanted = {names.index(str(error))}
+            raise ForceLiteralArg(wanted, lambda args, kwargs: bind(args, dict(kwargs))) from None
+
+    overload(call, strict=False, jit_options=OPTIONS)(in_compiled_code)
+    return call
+
+
+def _kind_of_value(value: Any) -> Any:
+    return numba.types.literal(value) if isinstance(value, str) else numba.typeof(value)
