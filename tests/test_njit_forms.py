@@ -64,10 +64,10 @@ def test_signatures_are_the_same(operator: str) -> None:
 
 
 def _cases() -> Iterator[Any]:
-    for i, case in enumerate(all_cases()):
-        dtypes = [dtype for dtype in case.dtypes if dtype != "float16"]
-        if dtypes:
-            yield pytest.param(case, dtypes[i // 8 % len(dtypes)], id=str(case))
+    for case in all_cases():
+        # One dtype, as each costs a compilation; test_mixed_types has the others.
+        for dtype in [dtype for dtype in case.dtypes if dtype != "float16"][:1]:
+            yield pytest.param(case, dtype, id=str(case))
 
 
 @pytest.mark.parametrize(("case", "dtype"), list(_cases()))
