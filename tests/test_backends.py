@@ -414,15 +414,22 @@ def test_dlpack_without_what_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_results_take_the_form_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CuPy's arrays come back as CuPy's, torch's as torch's."""
+    """CuPy's arrays come back as CuPy's, torch's as torch's, and what their library does next waits for them."""
     made: list[tuple[str, Any]] = []
-    cupy = SimpleNamespace(asarray=lambda array: made.append(("cupy", None)) or array)
+    waits = SimpleNamespace(
+        wait_event=lambda event: made.append(("waits for", event)), wait_stream=lambda s: made.append(("waits for", s))
+    )
+    null = SimpleNamespace(record=lambda: "event")
+    streams = SimpleNamespace(get_current_stream=lambda: waits, Stream=SimpleNamespace(null=null))
+    cupy = SimpleNamespace(asarray=lambda array: made.append(("cupy", None)) or array, cuda=streams)
+    streams_of_torch = SimpleNamespace(current_stream=lambda device: waits, default_stream=lambda device: "default")
     torch = SimpleNamespace(as_tensor=lambda array, device: made.append(("torch", device)) or array)
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setitem(sys.modules, "torch", torch)
+    for name, module in {"cupy": cupy, "cupy.cuda": streams, "torch": torch, "torch.cuda": streams_of_torch}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    torch.cuda = streams_of_torch
     kind = type(cuda.to_device(X))
-    for module, device in (("cupy", None), ("torch", "cuda:1")):
+    for module, device, awaited in (("cupy", None, "event"), ("torch", "cuda:1", "default")):
         like = type("ndarray", (kind,), {"__module__": f"{module}.core", "device": device})
         detops.cummax(like(X))
-        assert made == [(module, device)] * 2
+        assert made == [(module, device)] * 2 + [("waits for", awaited)]
         made.clear()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from detops._call import HOST, on_gpu
-from detops._cuda.device import SIMULATED, STREAM, cuda, empty, jit, launch, to_device
+from detops._cuda.device import LEGACY_STREAM, SIMULATED, STREAM, cuda, empty, jit, launch, to_device
 from detops._extras import hint
 
 
@@ -80,6 +80,7 @@ class Device:
 
     def __init__(self, like: Any) -> None:
         self._like = like
+        self._library = "" if like is None else type(like).__module__.partition(".")[0]
         # Numba's arrays do not remember it.
         self._read_only: list[Any] = []
 
@@ -139,16 +140,29 @@ class Device:
     def wrap(self, array: Any) -> Any:
         if self._like is None:
             return array.copy_to_host()
-        library = type(self._like).__module__.partition(".")[0]
-        if library == "cupy":
+        if self._library == "cupy":
             import cupy
 
             return cupy.asarray(array)
-        if library == "torch":
+        if self._library == "torch":
             import torch
 
             return torch.as_tensor(array, device=self._like.device)
         return array
+
+    def finish(self) -> None:
+        # The stream that the library works on need not be the default one, on which all kernels have been launched.
+        if self._library == "torch":
+            from torch import cuda as torch
+
+            stream = torch.current_stream(self._like.device)
+            stream.wait_stream(torch.default_stream(self._like.device))
+        elif self._library == "cupy":
+            from cupy.cuda import Stream, get_current_stream
+
+            get_current_stream().wait_event(Stream.null.record())
+        if self._library and STREAM != LEGACY_STREAM:
+            cuda.default_stream().synchronize()
 
 
 def _start(array: Any) -> int:

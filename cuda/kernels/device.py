@@ -20,7 +20,9 @@ MAX_BLOCKS = 2 if SIMULATED else 65535
 
 # DLPack's number of the stream that kernels run on: the legacy default stream, or the default stream of the thread.
 # NVIDIA's bindings, through which numba-cuda launches, read this variable; they do not read Numba's own.
-STREAM = 2 if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0") else 1
+LEGACY_STREAM, STREAM_OF_THREAD = 1, 2
+_per_thread = os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0")
+STREAM = STREAM_OF_THREAD if _per_thread else LEGACY_STREAM
 
 OUT_OF_MEMORY = 2
 

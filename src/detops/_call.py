@@ -39,6 +39,9 @@ class Space(Protocol):
     def wrap(self, array: Any) -> Any:
         """Return a result in the form that the caller expects."""
 
+    def finish(self) -> None:
+        """Let what the caller does next come after all that was launched."""
+
 
 class Host:
     """NumPy arrays."""
@@ -74,6 +77,9 @@ class Host:
 
     def wrap(self, array: np.ndarray) -> np.ndarray:
         return array
+
+    def finish(self) -> None:
+        pass
 
 
 HOST = Host()
@@ -207,6 +213,7 @@ class Results:
                 finished.append(space.wrap(buffer))
             elif target is not buffer:
                 space.copy(buffer, target)
+        space.finish()
         if self._given is not None:
             return self._given
         return finished[0] if len(finished) == 1 else tuple(finished)
