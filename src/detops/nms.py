@@ -154,7 +154,6 @@ def batched_nms(
     """
     call = Call(backend, boxes=boxes, scores=scores, labels=labels)
     _checks.dtype("labels", call["labels"].dtype, _checks.INTEGERS)
-    _checks.shape("labels", call["labels"].shape, (call["boxes"].shape[0] if call["boxes"].ndim else "num_boxes",))
     return _nms(call, iou_threshold, score_threshold, pre_nms_top_k, max_output_boxes, offset, out)
 
 
@@ -166,6 +165,8 @@ def _nms(
     _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
     count = call["boxes"].shape[0]
     _checks.shape("scores", call["scores"].shape, (count,))
+    if call.get("labels") is not None:
+        _checks.shape("labels", call["labels"].shape, (count,))
     limit = _suppression.limit("max_output_boxes", max_boxes, count)
     options = (
         _suppression.iou_threshold(iou_threshold, dtype),
