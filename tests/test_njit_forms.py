@@ -40,7 +40,7 @@ def argument_of(error: Exception) -> str:
 
 def narrower(error: TypingError, arguments: dict[str, Any]) -> bool:
     """Whether compiled code refuses what it cannot take: float16, and what is no array of NumPy's."""
-    value = arguments[argument_of(error)]
+    value = arguments.get(argument_of(error))
     if isinstance(value, np.ndarray):
         return value.dtype == np.float16 and "Numba compiles no float16 for the CPU" in str(error)
     return value is not None and f"{argument_of(error)}: expected an array, got " in str(error)
