@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from typing import Any
 from unittest import mock
 
 import numba
@@ -91,6 +92,42 @@ ERRORS = [
         lambda: detops.non_max_suppression_padded(B[None], S[None, None], max_output_boxes_total="9"),
         TypeError,
         "max_output_boxes_total: expected an integer, got '9'",
+    ),
+    (
+        lambda: detops.nms(B, S, 0.5, score_threshold=[0.5]),
+        TypeError,
+        "score_threshold: expected a real number, got [0.5]",
+    ),
+    (
+        lambda: detops.non_max_suppression(B[None], S[None, None], score_threshold=(0.5, 0.5)),
+        ValueError,
+        "score_threshold: expected 1 numbers, got 2",
+    ),
+    (
+        lambda: detops.non_max_suppression_padded(B[None], S[None, None], score_threshold=[np.nan]),
+        ValueError,
+        "score_threshold[0]: expected a number, got nan",
+    ),
+    (
+        lambda: detops.non_max_suppression(B[None], S[None, None], score_threshold={0: 0.5}),
+        TypeError,
+        "score_threshold: expected a real number, got {0: 0.5}",
+    ),
+    (
+        lambda: detops.batched_nms(B, S, L, 0.5, score_threshold=[0.5, None]),
+        TypeError,
+        "score_threshold[1]: expected a real number, got None",
+    ),
+    (
+        lambda: detops.batched_nms(B, S, L - 1, 0.5, score_threshold=[0.5, 0.5]),
+        ValueError,
+        "labels: expected labels from 0 to 1, one for each score_threshold, got labels from -1 to 0",
+    ),
+    (
+        lambda: detops.batched_nms(B, S, np.uint64(2**63) + L.astype(np.uint64), 0.5, score_threshold=[0.5]),
+        ValueError,
+        "labels: expected labels from 0 to 0, one for each score_threshold, "
+        "got labels from 9223372036854775808 to 9223372036854775809",
     ),
     (
         lambda: detops.nms(B.astype(int), S, 0.5),
@@ -197,6 +234,21 @@ def test_areas_that_float32_cannot_hold(backend: str, side: float) -> None:
     boxes, scores = side * np.array([[0.0, 0.0, 1.0, 1.0]] * 2), np.array([2.0, 1.0])
     assert detops.nms(boxes.astype(np.float32), scores.astype(np.float32), 0.5, backend=backend).tolist() == [0, 1]
     assert detops.nms(boxes, scores, 0.5, backend=backend).tolist() == [0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("operator", ["non_max_suppression", "non_max_suppression_padded"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_thresholds_of_classes_are_rounded_as_one_is(backend: str, operator: str, dtype: str) -> None:
+    def boxes_of(c: int, scores: np.ndarray, threshold: Any) -> list[int]:
+        boxes = np.zeros((1, 2, 4), dtype)
+        rows = getattr(detops, operator)(boxes, scores, 2, 0.5, threshold, backend=backend)
+        return rows[rows[:, 1] == c, 2].tolist()
+
+    scores = np.array([[[0.3, 0.0]] * 3], dtype)
+    for thresholds in ([0.3, 1e300, -1e300], np.array([0.3, -np.inf, 1e-60]), (0, np.float32(0.3), np.inf)):
+        for c, threshold in enumerate(thresholds):
+            assert boxes_of(c, scores, thresholds) == boxes_of(0, scores[:, :1], threshold)
 
 
 def test_scalars_of_numpy_are_numbers() -> None:

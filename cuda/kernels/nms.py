@@ -137,15 +137,28 @@ def leading(segments, top_k):
     return np.arange(segments.size) - np.searchsorted(segments, segments) < top_k
 
 
-def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, top_k, limit, offset, selected, found):
+def nms(
+    boxes,
+    scores,
+    labels,
+    score_thresholds,
+    iou_threshold,
+    score_threshold,
+    strict,
+    top_k,
+    limit,
+    offset,
+    selected,
+    found,
+):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
     scores = scores.copy_to_host()
+    labels = None if labels is None else labels.copy_to_host()
+    threshold = real(score_threshold) if score_thresholds is None else score_thresholds.copy_to_host()[labels]
     order = np.argsort(-scores, kind="stable")
-    order = order[is_candidate(scores[order], real(score_threshold), strict)]
-    segments = np.zeros(order.size, np.int64)
-    if labels is not None:
-        segments = np.unique(labels.copy_to_host()[order], return_inverse=True)[1]
+    order = order[is_candidate(scores, threshold, strict)[order]]
+    segments = np.zeros(order.size, np.int64) if labels is None else np.unique(labels[order], return_inverse=True)[1]
     by_segment = np.argsort(segments, kind="stable")
     by_segment = by_segment[leading(segments[by_segment], top_k)]
     kept = np.zeros(order.size, bool)
@@ -156,13 +169,18 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, top_k, li
         selected[: result.size].copy_to_device(result)
 
 
-def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found):
+def non_max_suppression(
+    boxes, scores, score_thresholds, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
+):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
     classes, count = scores.shape[1:]
     limit = selected.shape[2]
-    scores = scores.copy_to_host().reshape(-1, count)
-    segments, candidates = np.nonzero(is_candidate(scores, real(score_threshold), strict))
+    threshold = real(score_threshold) if score_thresholds is None else score_thresholds.copy_to_host()[:, np.newaxis]
+    scores = scores.copy_to_host()
+    passes = is_candidate(scores, threshold, strict)
+    scores, passes = (array.reshape(-1, count) for array in (scores, passes))
+    segments, candidates = np.nonzero(passes)
     order = np.lexsort((-scores[segments, candidates], segments))
     order = order[leading(segments[order], top_k)]
     segments, candidates = segments[order], candidates[order]

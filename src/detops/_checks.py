@@ -3,7 +3,7 @@
 import math
 import numbers
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -85,33 +85,33 @@ def real(
     return number
 
 
-def _items(value: Any) -> tuple[Any, ...] | None:
-    """Return what is in a sequence or another iterable; None for a scalar or a text."""
+def items(value: Any) -> tuple[Any, ...] | None:
+    """Return what is in a sequence or another iterable; None for a scalar, a text, or what has no order of its own."""
     if type(value) is tuple:
         return value
-    scalar = isinstance(value, str | bytes) or not isinstance(value, Iterable)
+    scalar = isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable)
     scalar = scalar or (isinstance(value, np.ndarray) and value.ndim == 0)
     return None if scalar else tuple(value)
 
 
-def reals(name: str, values: Any, count: int) -> tuple[float, ...]:
-    """Return so many finite numbers as a tuple of floats."""
-    items = _items(values)
-    if items is None:
+def reals(name: str, values: Any, count: int, *, finite: bool = True) -> tuple[float, ...]:
+    """Return so many numbers as a tuple of floats."""
+    numbers = items(values)
+    if numbers is None:
         raise TypeError(f"{name}: expected {count} numbers, got {values!r}")
-    if len(items) != count:
-        raise ValueError(f"{name}: expected {count} numbers, got {len(items)}")
-    return tuple(real(f"{name}[{i}]", item) for i, item in enumerate(items))
+    if len(numbers) != count:
+        raise ValueError(f"{name}: expected {count} numbers, got {len(numbers)}")
+    return tuple(real(f"{name}[{i}]", number, finite=finite) for i, number in enumerate(numbers))
 
 
 def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:
     """Return an int twice, or two ints, as (height, width)."""
-    items = _items(value)
-    if items is None:
-        items = (value, value)
-    if len(items) != 2:
-        raise ValueError(f"{name}: expected an int or (height, width), got {items!r}")
-    first, second = items
+    both = items(value)
+    if both is None:
+        both = (value, value)
+    if len(both) != 2:
+        raise ValueError(f"{name}: expected an int or (height, width), got {both!r}")
+    first, second = both
     return integer(name, first, at_least=at_least), integer(name, second, at_least=at_least)
 
 

@@ -21,11 +21,35 @@ def iou_threshold(value: Any, dtype: np.dtype) -> float:
     return _rounded(_checks.real("iou_threshold", value, between=(0, 1)), dtype)
 
 
-def score_threshold(value: Any, dtype: np.dtype) -> tuple[float, bool]:
-    """Return the threshold, rounded to the type of the scores, and whether a score has to be above it."""
-    if value is None:
+def score_threshold(value: Any, dtype: np.dtype, strict: bool = True) -> tuple[float, bool]:
+    """Return the threshold, rounded to the type of the scores, and whether a score has to be above it.
+
+    As MMCV has it, which is not strict, there is one only where it is above 0, and a score may be equal to it.
+    """
+    if value is None and strict:
         return -np.inf, False
-    return _rounded(_checks.real("score_threshold", value, finite=False), dtype), True
+    threshold = _checks.real("score_threshold", value, finite=False)
+    return _rounded(threshold, dtype) if strict or threshold > 0 else -np.inf, strict
+
+
+def score_thresholds(
+    value: Any, classes: int | None, dtype: np.dtype, strict: bool = True
+) -> tuple[np.ndarray | None, float, bool]:
+    """Return a threshold for each class, or None where one holds for all; the least of them; and whether it is strict.
+
+    So many classes, or None for as many as there are thresholds.
+    """
+    numbers = _checks.items(value)
+    if numbers is None:
+        return None, *score_threshold(value, dtype, strict)
+    checked = _checks.reals("score_threshold", numbers, len(numbers) if classes is None else classes, finite=False)
+    thresholds = [score_threshold(number, dtype, strict)[0] for number in checked]
+    return np.array(thresholds, dtype), min(thresholds, default=-np.inf), strict
+
+
+def cast(call: Call, thresholds: np.ndarray | None) -> Any:
+    """Return thresholds as a kernel takes them."""
+    return None if thresholds is None else call.space.cast(thresholds, thresholds.dtype)
 
 
 def limit(name: str, value: Any, count: int) -> int:

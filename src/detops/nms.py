@@ -89,7 +89,7 @@ def batched_nms(
     labels: ArrayLike,
     iou_threshold: float,
     *,
-    score_threshold: float | None = None,
+    score_threshold: ArrayLike | None = None,
     max_output_boxes: int | None = None,
     offset: int = 0,
     pre_nms_top_k: int | None = None,
@@ -110,8 +110,9 @@ def batched_nms(
         Class, image, or whatever else sets boxes apart. Any integers, negative ones too.
     iou_threshold : float
         From 0 to 1. An IoU that is equal to it suppresses nothing.
-    score_threshold : float, optional
-        Only boxes with a score above it take part; None for all.
+    score_threshold : float or array_like of shape (num_labels,), optional
+        Only boxes with a score above it take part; None for all. Where there is one for each label, the labels are from
+        0 to num_labels - 1.
     max_output_boxes : int, optional
         Keep at most so many, of all labels together; None for no limit.
     offset : {0, 1}, default 0
@@ -168,9 +169,10 @@ def _nms(
     if call.get("labels") is not None:
         _checks.shape("labels", call["labels"].shape, (count,))
     limit = _suppression.limit("max_output_boxes", max_boxes, count)
+    thresholds, *least = _score_thresholds(call, score_threshold, dtype)
     options = (
         _suppression.iou_threshold(iou_threshold, dtype),
-        *_suppression.score_threshold(score_threshold, dtype),
+        *least,
         _suppression.limit("pre_nms_top_k", top_k, count),
         limit,
         _suppression.offset(offset),
@@ -180,8 +182,21 @@ def _nms(
     if selected.size:
         found = call.space.empty((1,), int64)
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), call.cast("labels", int64))
-        call.kernel("nms", dtype)(*arrays, *options, selected, found)
+        call.kernel("nms", dtype)(*arrays, _suppression.cast(call, thresholds), *options, selected, found)
         kept = int(call.space.to_host(found)[0])
     results = call.results(out, ((kept,), int64, int64))
     call.space.copy(selected[:kept], results.buffers[0])
     return results.deliver()
+
+
+def _score_thresholds(call: Call, value: Any, dtype: np.dtype) -> tuple[np.ndarray | None, float, bool]:
+    if call.get("labels") is None:
+        return None, *_suppression.score_threshold(value, dtype)
+    found = _suppression.score_thresholds(value, None, dtype)
+    if found[0] is not None and call["labels"].size:
+        labels = call.space.to_host(call["labels"])
+        lowest, highest, count = labels.min(), labels.max(), len(found[0])
+        if not 0 <= lowest <= highest < count:
+            wanted = f"labels from 0 to {count - 1}, one for each score_threshold"
+            raise ValueError(f"labels: expected {wanted}, got labels from {lowest} to {highest}")
+    return found

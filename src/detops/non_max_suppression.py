@@ -17,7 +17,7 @@ def non_max_suppression(
     scores: ArrayLike,
     max_output_boxes_per_class: int = 0,
     iou_threshold: float = 0.0,
-    score_threshold: float | None = None,
+    score_threshold: ArrayLike | None = None,
     *,
     center_point_box: bool = False,
     pre_nms_top_k: int | None = None,
@@ -41,8 +41,8 @@ def non_max_suppression(
         Select at most so many for each class of each batch. 0, the default, selects nothing.
     iou_threshold : float, default 0
         From 0 to 1. An IoU that is equal to it suppresses nothing.
-    score_threshold : float, optional
-        Only boxes with a score above it take part; None, the default, for all.
+    score_threshold : float or array_like of shape (num_classes,), optional
+        Only boxes with a score above it, or that of their class, take part; None, the default, for all.
     center_point_box : bool, default False
         How `boxes` are given.
     pre_nms_top_k : int, optional
@@ -106,7 +106,7 @@ def non_max_suppression_padded(
     scores: ArrayLike,
     max_output_boxes_per_class: int = 0,
     iou_threshold: float = 0.0,
-    score_threshold: float = 0.0,
+    score_threshold: ArrayLike = 0.0,
     *,
     center_point_box: bool = False,
     offset: int = 0,
@@ -130,8 +130,8 @@ def non_max_suppression_padded(
         Select at most so many for each class of each batch. 0, the default, sets no limit.
     iou_threshold : float, default 0
         From 0 to 1. An IoU that is equal to it suppresses nothing.
-    score_threshold : float, default 0
-        Where it is above 0, boxes with a score below it are dropped (one that is equal stays).
+    score_threshold : float or array_like of shape (num_classes,), default 0
+        Where it, or that of the class, is above 0, boxes with a score below it are dropped (one that is equal stays).
     center_point_box : bool, default False
         How `boxes` are given.
     offset : {0, 1}, default 0
@@ -184,11 +184,9 @@ def non_max_suppression_padded(
     call = Call(backend, boxes=boxes, scores=scores)
     form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS
     limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0) or None
-    filters = _checks.real("score_threshold", score_threshold, finite=False) > 0
-    threshold = score_threshold if filters else None
     added = _suppression.offset(offset)
     limits = (limit, pre_nms_top_k, max_output_boxes_total)
-    selected, found, total = _select(call, limits, iou_threshold, threshold, False, form, added)
+    selected, found, total = _select(call, limits, iou_threshold, score_threshold, False, form, added)
     return _rows(call, selected, found, len(selected) * total, np.dtype(np.int32), out)
 
 
@@ -203,7 +201,8 @@ def _select(
 ) -> tuple[Any, Any, int]:
     """Return the boxes selected for each batch and class, how many they are, and how many there may be in a batch.
 
-    The limits are those of each class, of the candidates of each class, and of each batch.
+    The limits are those of each class, of the candidates of each class, and of each batch. A score has to be above its
+    threshold where that is strict; else it may be equal to it, and a threshold that is not above 0 is none.
     """
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
@@ -212,7 +211,7 @@ def _select(
     _checks.shape("scores", call["scores"].shape, (batches, "num_classes", count))
     classes = call["scores"].shape[1]
     iou = _suppression.iou_threshold(iou_threshold, dtype)
-    score, filters = _suppression.score_threshold(score_threshold, dtype)
+    thresholds, *least = _suppression.score_thresholds(score_threshold, classes, dtype, strict)
     top_k = _suppression.limit("pre_nms_top_k", limits[1], count)
     limit = top_k if limits[0] is None else min(limits[0], top_k)
     total = _suppression.limit("max_output_boxes_total", limits[2], classes * limit)
@@ -222,8 +221,8 @@ def _select(
         return selected, call.space.empty((0,), int64), total
     found = call.space.empty((batches, classes), int64)
     boxes, scores = call.cast("boxes", dtype), call.cast("scores", dtype)
-    options = (iou, score, strict and filters, top_k, form, offset)
-    call.kernel("non_max_suppression", dtype)(boxes, scores, *options, selected, found)
+    arrays = (boxes, scores, _suppression.cast(call, thresholds))
+    call.kernel("non_max_suppression", dtype)(*arrays, iou, *least, top_k, form, offset, selected, found)
     if total < classes * limit:
         call.kernel("best_of_classes", dtype)(scores, selected, total, found)
     return selected, found, total

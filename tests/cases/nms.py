@@ -131,6 +131,34 @@ for _name, _labels in (
 ):
     _arrays = {"boxes": _B, "scores": _S, "labels": _labels}
     CASES.append(Case("batched_nms", _name, _arrays, {"iou_threshold": 0.25}, fixed=("labels",)))
+# Of a label and of a class that no box passes, too, and of one that scores have exactly.
+_OF_LABELS = [
+    ("a threshold for each label", (0.25, -0.5, 0.5, 2.0), None),
+    ("a threshold for each label, a few", (0.25, -0.5, 0.0, 2.0), 3),
+    ("no threshold passed", (2.0, 3.0, 4.0, np.inf), None),
+    ("thresholds that all pass", (-np.inf, -np.inf, -1.0, -2.0), None),
+]
+for _name, _thresholds, _top_k in _OF_LABELS:
+    for _scores_ in (_S, np.append(_S[:-2], [np.nan, np.inf])):
+        _arrays = {"boxes": _B, "scores": _scores_, "labels": np.abs(_L) + _N % 2}
+        _options = {"iou_threshold": 0.25, "score_threshold": _thresholds, "pre_nms_top_k": _top_k}
+        _infinite = "" if np.isfinite(_scores_).all() else ", odd scores"
+        CASES.append(Case("batched_nms", _name + _infinite, _arrays, _options, fixed=("labels",)))
+_no_labels = {"boxes": np.empty((0, 4)), "scores": np.empty(0), "labels": np.empty(0, np.int64)}
+for _name, _thresholds in (("thresholds and no boxes", (0.5,)), ("no thresholds and no boxes", ())):
+    _options = {"iou_threshold": 0.25, "score_threshold": _thresholds}
+    CASES.append(Case("batched_nms", _name, _no_labels, _options, fixed=("labels",)))
+_OF_CLASSES = [
+    ("a threshold for each class", (0.25, -0.5, 2.0), {}),
+    ("a threshold for each class, all", (-np.inf, -1.0, -0.25), {"max_output_boxes_total": 20}),
+    ("a threshold for each class, a few", (0.5, 0.0, 0.125), {"pre_nms_top_k": 6, "max_output_boxes_total": 7}),
+]
+for _name, _thresholds, _more in _OF_CLASSES:
+    _options = {"max_output_boxes_per_class": 18, "iou_threshold": 0.25, "score_threshold": _thresholds, **_more}
+    for _operator in ("non_max_suppression", "non_max_suppression_padded"):
+        CASES.append(Case(_operator, _name, {"boxes": _BATCH, "scores": _CLASSES}, _options))
+        _empty = {"boxes": np.empty((2, 0, 4)), "scores": np.empty((2, 3, 0))}
+        CASES.append(Case(_operator, f"{_name}, no boxes", _empty, _options))
 for _name, _options in _PER_CLASS:
     for _form, _boxes_, _extra in (
         ("corners", _TURNED, {}),

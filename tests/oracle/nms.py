@@ -22,10 +22,12 @@ def iou(a, b, offset=0):
     return shared / (areas[0] + areas[1] - shared)
 
 
-def greedy(boxes, scores, iou_threshold, passes=lambda score: True, limit=None, offset=0, labels=None, top_k=None):
+def greedy(
+    boxes, scores, iou_threshold, passes=lambda score, label: True, limit=None, offset=0, labels=None, top_k=None
+):
     """Indices kept, by falling score."""
     labels = np.zeros(len(scores), int) if labels is None else labels
-    candidates = [i for i, score in enumerate(scores) if not np.isnan(score) and passes(score)]
+    candidates = [i for i, score in enumerate(scores) if not np.isnan(score) and passes(score, labels[i])]
     taken, kept = [], []
     for i in sorted(candidates, key=lambda i: (-scores[i], i)):
         if top_k is not None and sum(labels[j] == labels[i] for j in taken) >= top_k:
@@ -38,7 +40,17 @@ def greedy(boxes, scores, iou_threshold, passes=lambda score: True, limit=None, 
 
 
 def _above(threshold):
-    return lambda score: threshold is None or score > threshold
+    if threshold is None:
+        return lambda score, label: True
+    return lambda score, label: score > (threshold if np.ndim(threshold) == 0 else threshold[label])
+
+
+def _mmcv(threshold):
+    def passes(score, label):
+        own = threshold if np.ndim(threshold) == 0 else threshold[label]
+        return not (own > 0 and score < own)
+
+    return passes
 
 
 def _float64(*arrays):
@@ -77,7 +89,8 @@ def _from_centre(boxes):
 def _select(boxes, scores, iou_threshold, passes, limit, offset, top_k):
     rows = []
     for b, c in np.ndindex(*scores.shape[:2]):
-        kept = greedy(boxes[b], scores[b, c], iou_threshold, passes, limit, offset, top_k=top_k)
+        labels = np.full(boxes.shape[1], c)
+        kept = greedy(boxes[b], scores[b, c], iou_threshold, passes, limit, offset, labels, top_k)
         rows += [(b, c, i) for i in kept]
     return np.array(rows, np.int64).reshape(len(rows), 3)
 
@@ -133,10 +146,7 @@ def non_max_suppression_padded(
     if pre_nms_top_k is not None:
         limit = min(limit, pre_nms_top_k)
 
-    def passes(score):
-        return not (score_threshold > 0 and score < score_threshold)
-
-    selected = _select(boxes, scores, iou_threshold, passes, limit, offset, pre_nms_top_k)
+    selected = _select(boxes, scores, iou_threshold, _mmcv(score_threshold), limit, offset, pre_nms_top_k)
     selected = _best(selected, scores, max_output_boxes_total)
     total = scores.shape[1] * limit
     if max_output_boxes_total is not None:

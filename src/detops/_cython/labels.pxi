@@ -9,6 +9,17 @@ cdef struct Labelled:
     Py_ssize_t* found
 
 
+cdef Py_ssize_t drop_below(const Nms* nms, Candidate* candidates, Py_ssize_t count) noexcept nogil:
+    """Leave at the head the candidates that pass the threshold of their label; return how many."""
+    cdef Py_ssize_t i, index
+    cdef Py_ssize_t left = 0
+    for i in range(count):
+        index = candidates[i].index
+        candidates[left] = candidates[i]
+        left += is_candidate(nms.scores[index], nms.score_thresholds[nms.labels[index]], nms.strict)
+    return left
+
+
 cdef int select_labels(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one label."""
     cdef const Labelled* work = <const Labelled*> arguments

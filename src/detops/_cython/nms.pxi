@@ -3,6 +3,8 @@ cdef struct Nms:
     const real* scores
     # NULL where all boxes belong together.
     const long long* labels
+    # A score threshold for each label, which has to be passed as well; or NULL.
+    const real* score_thresholds
     long long* selected
     Py_ssize_t count
     # So many of highest score take part: of each label, where there are any.
@@ -21,6 +23,8 @@ cdef struct NonMaxSuppression:
     # first so many as found (batches, classes) says are written.
     const real* boxes
     const real* scores
+    # A score threshold for each class, in place of the one for all; or NULL.
+    const real* score_thresholds
     long long* selected
     long long* found
     Py_ssize_t batches

@@ -29,6 +29,8 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
     cdef Candidate* scratch = work.items
     work.spare = work.items + nms.count
     count = collect(nms.scores, nms.count, <real> nms.score_threshold, nms.strict, work.spare)
+    if nms.score_thresholds != NULL:
+        count = drop_below(nms, work.spare, count)
     if nms.labels == NULL or count == 0:
         found = select(work.items, work.spare, count, nms.boxes, &work.rule, nms.top_k, nms.limit)
     else:
@@ -47,13 +49,16 @@ cdef int select_classes(const void* arguments, Py_ssize_t begin, Py_ssize_t end)
     cdef Candidate* items = <Candidate*> malloc(2 * work.count * sizeof(Candidate))
     cdef Candidate* spare = items + work.count
     cdef Py_ssize_t item, found, i
+    cdef real threshold = <real> work.score_threshold
     cdef Rule rule
     cdef int failed = 0
     if items == NULL:
         return -1
     rule.form, rule.offset, rule.threshold = work.form, <real> work.offset, <real> work.iou_threshold
     for item in range(begin, end):
-        found = collect(work.scores + item * work.count, work.count, <real> work.score_threshold, work.strict, spare)
+        if work.score_thresholds != NULL:
+            threshold = work.score_thresholds[item % work.classes]
+        found = collect(work.scores + item * work.count, work.count, threshold, work.strict, spare)
         found = select(items, spare, found, work.boxes + item // work.classes * work.count * 4, &rule, work.top_k,
                        work.limit)
         failed |= found < 0
@@ -135,12 +140,13 @@ cdef api int selected_rows_operator(const void* arguments, const Team* team) noe
     return 0
 
 
-def nms(boxes, scores, labels, double iou_threshold, double score_threshold, bint strict, Py_ssize_t top_k,
-        Py_ssize_t limit, double offset, selected, found):
+def nms(boxes, scores, labels, score_thresholds, double iou_threshold, double score_threshold, bint strict,
+        Py_ssize_t top_k, Py_ssize_t limit, double offset, selected, found):
     cdef Nms work
     work.boxes = <const real*> data(boxes)
     work.scores = <const real*> data(scores)
     work.labels = <const long long*> data(labels)
+    work.score_thresholds = <const real*> data(score_thresholds)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.count = len(scores)
@@ -153,11 +159,12 @@ def nms(boxes, scores, labels, double iou_threshold, double score_threshold, bin
     execute(nms_operator, &work)
 
 
-def non_max_suppression(boxes, scores, double iou_threshold, double score_threshold, bint strict, Py_ssize_t top_k,
-                        Py_ssize_t form, double offset, selected, found):
+def non_max_suppression(boxes, scores, score_thresholds, double iou_threshold, double score_threshold, bint strict,
+                        Py_ssize_t top_k, Py_ssize_t form, double offset, selected, found):
     cdef NonMaxSuppression work
     work.boxes = <const real*> data(boxes)
     work.scores = <const real*> data(scores)
+    work.score_thresholds = <const real*> data(score_thresholds)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.batches, work.classes, work.count = scores.shape

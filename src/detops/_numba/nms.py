@@ -65,6 +65,17 @@ def in_order(scores, threshold, strict):
 
 
 @jit
+def drop_below(order, scores, labels, thresholds, strict):
+    """The boxes of order that pass the threshold of their label, moved to its head."""
+    left = 0
+    for box in order:
+        if is_candidate(scores[box], thresholds[labels[box]], strict):
+            order[left] = box
+            left += 1
+    return order[:left]
+
+
+@jit
 def suppressed(x1, y1, x2, y2, area, kept, count, threshold, offset):
     """Whether one of the first boxes of kept, whose unused columns overlap nothing, overlaps a box too much."""
     for start in range(0, count, LANES):
@@ -125,13 +136,13 @@ def select_labelled(order, boxes, labels, threshold, top_k, limit, offset):
 
 @jit
 def select_classes(
-    begin, end, boxes, scores, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
+    begin, end, boxes, scores, score_thresholds, iou_threshold, strict, top_k, form, offset, selected, found
 ):
     """One item is one class of one batch."""
     classes = scores.shape[1]
     for item in range(begin, end):
         b, c = item // classes, item % classes
-        order = in_order(scores[b, c], score_threshold, strict)[:top_k]
+        order = in_order(scores[b, c], score_thresholds[c], strict)[:top_k]
         count = select(order, boxes[b], iou_threshold, selected.shape[2], form, offset)
         for i in range(count):
             selected[b, c, i] = order[i]
@@ -173,11 +184,26 @@ def write_rows(selected, found, rows):
                 at += 1
 
 
-def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, top_k, limit, offset, selected, found):
+def nms(
+    boxes,
+    scores,
+    labels,
+    score_thresholds,
+    iou_threshold,
+    score_threshold,
+    strict,
+    top_k,
+    limit,
+    offset,
+    selected,
+    found,
+):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
     boxes, scores, labels = map(read_only, (boxes, scores, labels))
     order = in_order(scores, real(score_threshold), strict)
+    if score_thresholds is not None:
+        order = drop_below(order, scores, labels, read_only(score_thresholds), strict)
     if labels is None:
         found[0] = select(order[:top_k], boxes, real(iou_threshold), limit, 0, real(offset))
     else:
@@ -185,10 +211,14 @@ def nms(boxes, scores, labels, iou_threshold, score_threshold, strict, top_k, li
     selected[: found[0]] = order[: found[0]]
 
 
-def non_max_suppression(boxes, scores, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found):
+def non_max_suppression(
+    boxes, scores, score_thresholds, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
+):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
-    reads = (boxes, scores, real(iou_threshold), real(score_threshold), strict, top_k, form, real(offset))
+    if score_thresholds is None:
+        score_thresholds = np.full(scores.shape[1], score_threshold, scores.dtype)
+    reads = (boxes, scores, score_thresholds, real(iou_threshold), strict, top_k, form, real(offset))
     spread(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
 
 

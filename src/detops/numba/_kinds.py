@@ -231,6 +231,32 @@ def four_reals(name: str, got: Any, dtype: np.dtype) -> Callable[..., Any]:
     return convert
 
 
+def several(got: Any) -> bool:
+    """Whether an argument holds numbers, in a tuple or an array."""
+    return _items(got) is not None or (isinstance(kind(got), types.Array) and kind(got).ndim > 0)
+
+
+def reals(name: str, got: Any) -> Callable[..., Any]:
+    """Return a function that makes a tuple or an array of real numbers an array of float64; they may be infinite."""
+    items = _items(got)
+    if items is None:
+        items = [array(name, got, ("count",)).dtype]
+    for item in items:
+        real(name, item, finite=False)
+    if not items:
+        return inlined(lambda values: np.empty(0, np.float64))
+    each = real(name, types.float64, finite=False)
+
+    @inlined
+    def convert(values):
+        numbers = np.array(values).astype(np.float64)
+        for number in numbers:
+            each(number)
+        return numbers
+
+    return convert
+
+
 def optional(got: Any, check: Callable[..., Callable[..., Any]], name: str, **limits: Any) -> Callable[..., Any]:
     """As a check, for an argument that may be None, which stays None."""
     if absent(got):

@@ -15,13 +15,12 @@ ALL_CLASSES = ("num_batches", "num_boxes", "4"), ("num_batches", "num_classes", 
 class _Options:
     """What the operators have in common, checked, and functions for compiled code that make their arguments ready."""
 
-    def __init__(self, axes, boxes, scores, iou_threshold, score_threshold, offset=0):
+    def __init__(self, axes, boxes, scores, iou_threshold, offset=0):
         boxes, scores = _kinds.array("boxes", boxes, axes[0]), _kinds.array("scores", scores, axes[1])
         dtype = np.result_type(_kinds.floats("boxes", boxes), _kinds.floats("scores", scores))
         self.element = dtype.type
         self.boxes, self.scores = _kinds.cast(boxes, dtype), _kinds.cast(scores, dtype)
         self.iou = _kinds.real("iou_threshold", iou_threshold, between=(0, 1))
-        self.score = _score_threshold(score_threshold)
         self.offset = _kinds.integer("offset", offset, 0, 1)
 
 
@@ -38,6 +37,68 @@ def _score_threshold(got):
         return checked(value), True
 
     return threshold
+
+
+def _score_thresholds(got, element):
+    """Return a function for a threshold of each of so many classes, and whether a score must be above its own."""
+    if not _kinds.several(got):
+        one = _score_threshold(got)
+
+        @inlined
+        def repeated(value, classes):
+            threshold, strict = one(value)
+            return np.full(classes, element(threshold)), strict
+
+        return repeated
+    numbers = _kinds.reals("score_threshold", got)
+
+    @inlined
+    def each(values, classes):
+        thresholds = numbers(values)
+        if thresholds.size != classes:
+            raise ValueError("score_threshold: expected a number for each class")
+        return thresholds.astype(element), True
+
+    return each
+
+
+def _above_zero(got, element):
+    """As _score_thresholds, where a score may be equal to its threshold, and only one above 0 counts."""
+    if _kinds.absent(got):
+        _kinds.refuse("score_threshold", "a real number", None)
+    thresholds_of = _score_thresholds(got, np.float64)
+
+    @inlined
+    def counting(value, classes):
+        thresholds = thresholds_of(value, classes)[0]
+        return np.where(thresholds > 0, thresholds, -np.inf).astype(element), False
+
+    return counting
+
+
+def _candidates(got, element):
+    """Return a function for the boxes that pass the threshold that all share, or that of their label, in order."""
+    if not _kinds.several(got):
+        one = _score_threshold(got)
+
+        @inlined
+        def passing(scores, labels, value):
+            threshold, strict = one(value)
+            return kernels.in_order(scores, element(threshold), strict)
+
+        return passing
+    numbers = _kinds.reals("score_threshold", got)
+
+    @inlined
+    def passing_their_own(scores, labels, values):
+        thresholds = numbers(values).astype(element)
+        for label in labels:
+            if not 0 <= label < thresholds.size:
+                raise ValueError("labels: expected labels from 0 on, one for each score_threshold")
+        order = kernels.in_order(scores, element(-np.inf), False)
+        return kernels.drop_below(order, scores, labels, thresholds, True)
+
+    return passing_their_own
 
 
 def _limit(name, got):
@@ -66,9 +127,9 @@ def _check_set(boxes, scores):
 @operator
 def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0, pre_nms_top_k=None):
     """``detops.nms`` for compiled code: the int64 indices of the boxes that are kept."""
-    options = _Options(ONE_SET, boxes, scores, iou_threshold, score_threshold, offset)
-    as_boxes, as_scores, iou, score, added = options.boxes, options.scores, options.iou, options.score, options.offset
-    real, limit = options.element, _limit("max_output_boxes", max_output_boxes)
+    options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
+    as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
+    score, limit = _score_threshold(score_threshold), _limit("max_output_boxes", max_output_boxes)
     top_k = _limit("pre_nms_top_k", pre_nms_top_k)
 
     def nms(boxes, scores, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):
@@ -94,9 +155,9 @@ def batched_nms(
     pre_nms_top_k=None,
 ):
     """``detops.batched_nms`` for compiled code: the int64 indices of the boxes that are kept."""
-    options = _Options(ONE_SET, boxes, scores, iou_threshold, score_threshold, offset)
-    as_boxes, as_scores, iou, score, added = options.boxes, options.scores, options.iou, options.score, options.offset
-    real, limit = options.element, _limit("max_output_boxes", max_output_boxes)
+    options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
+    as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
+    candidates, limit = _candidates(score_threshold, real), _limit("max_output_boxes", max_output_boxes)
     top_k = _limit("pre_nms_top_k", pre_nms_top_k)
     labels = _kinds.array("labels", labels, ("num_boxes",))
     _kinds.integers("labels", labels)
@@ -106,10 +167,10 @@ def batched_nms(
         _check_set(boxes, scores)
         if labels.shape[0] != boxes.shape[0]:
             raise ValueError("labels: expected shape (num_boxes,)")
-        threshold, least, most = iou(iou_threshold), score(score_threshold), limit(max_output_boxes, boxes.shape[0])
-        growth, first = real(added(offset)), top_k(pre_nms_top_k, boxes.shape[0])
-        order = kernels.in_order(as_scores(scores), real(least[0]), least[1])
-        kept = kernels.select_labelled(order, as_boxes(boxes), as_labels(labels), real(threshold), first, most, growth)
+        threshold, most = iou(iou_threshold), limit(max_output_boxes, boxes.shape[0])
+        growth, first, own = real(added(offset)), top_k(pre_nms_top_k, boxes.shape[0]), as_labels(labels)
+        order = candidates(as_scores(scores), own, score_threshold)
+        kept = kernels.select_labelled(order, as_boxes(boxes), own, real(threshold), first, most, growth)
         return order[:kept]
 
     return batched_nms
@@ -126,8 +187,8 @@ def _check_classes(boxes, scores):
 class _ClassOptions(_Options):
     """As _Options, of all classes of all batches."""
 
-    def __init__(self, boxes, scores, limit, iou_threshold, score_threshold, center_point_box, top_k, total, offset=0):
-        super().__init__(ALL_CLASSES, boxes, scores, iou_threshold, score_threshold, offset)
+    def __init__(self, boxes, scores, limit, iou_threshold, center_point_box, top_k, total, offset=0):
+        super().__init__(ALL_CLASSES, boxes, scores, iou_threshold, offset)
         self.at_most = _kinds.integer("max_output_boxes_per_class", limit, 0)
         self.centered = _kinds.flag("center_point_box", center_point_box)
         self.top_k, self.total = _limit("pre_nms_top_k", top_k), _limit("max_output_boxes_total", total)
@@ -170,12 +231,12 @@ def non_max_suppression(
         scores,
         max_output_boxes_per_class,
         iou_threshold,
-        score_threshold,
         center_point_box,
         pre_nms_top_k,
         max_output_boxes_total,
     )
-    as_boxes, as_scores, iou, score, real = options.boxes, options.scores, options.iou, options.score, options.element
+    as_boxes, as_scores, iou, real = options.boxes, options.scores, options.iou, options.element
+    score = _score_thresholds(score_threshold, real)
     at_most, centered, top_k, total = options.at_most, options.centered, options.top_k, options.total
     confine = options.confine
 
@@ -190,13 +251,13 @@ def non_max_suppression(
         max_output_boxes_total,
     ):
         _check_classes(boxes, scores)
-        threshold, least = real(iou(iou_threshold)), score(score_threshold)
+        threshold, least = real(iou(iou_threshold)), score(score_threshold, scores.shape[1])
         form = CENTRE_AND_SIZE if centered(center_point_box) else CORNERS_IN_ANY_ORDER
         first = top_k(pre_nms_top_k, scores.shape[2])
         limit = min(at_most(max_output_boxes_per_class), first)
         most = total(max_output_boxes_total, scores.shape[1] * limit)
         selected, found = _room(scores, min(limit, most))
-        reads = as_boxes(boxes), as_scores(scores), threshold, real(least[0]), least[1], first, form, real(0)
+        reads = as_boxes(boxes), as_scores(scores), least[0], threshold, least[1], first, form, real(0)
         kernels.select_classes(0, found.size, *reads, selected, found)
         confine(reads[1], selected, most, found)
         rows_found = 0
@@ -228,14 +289,13 @@ def non_max_suppression_padded(
         scores,
         max_output_boxes_per_class,
         iou_threshold,
-        None,
         center_point_box,
         pre_nms_top_k,
         max_output_boxes_total,
         offset,
     )
     as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
-    score = _kinds.real("score_threshold", score_threshold, finite=False)
+    score = _above_zero(score_threshold, real)
     at_most, centered, top_k, total = options.at_most, options.centered, options.top_k, options.total
     confine = options.confine
 
@@ -251,14 +311,14 @@ def non_max_suppression_padded(
         max_output_boxes_total,
     ):
         _check_classes(boxes, scores)
-        threshold, least, growth = real(iou(iou_threshold)), score(score_threshold), real(added(offset))
+        threshold, growth = real(iou(iou_threshold)), real(added(offset))
+        least = score(score_threshold, scores.shape[1])
         form = CENTRE_AND_SIZE if centered(center_point_box) else CORNERS
         first, limit = top_k(pre_nms_top_k, scores.shape[2]), at_most(max_output_boxes_per_class)
         limit = min(limit, first) if limit > 0 else first
         most = total(max_output_boxes_total, scores.shape[1] * limit)
         selected, found = _room(scores, min(limit, most))
-        least = least if least > 0 else -np.inf
-        reads = as_boxes(boxes), as_scores(scores), threshold, real(least), False, first, form, growth
+        reads = as_boxes(boxes), as_scores(scores), least[0], threshold, least[1], first, form, growth
         kernels.select_classes(0, found.size, *reads, selected, found)
         confine(reads[1], selected, most, found)
         rows = np.empty((selected.shape[0] * most, 3), np.int32)

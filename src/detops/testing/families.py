@@ -14,6 +14,7 @@ COUNTS = st.integers(0, 9)
 SIDES = st.integers(1, 5)
 # No ratio of two small whole numbers, so that rounding cannot decide whether a box is dropped.
 IOUS = st.sampled_from([0.0, 0.2503, 0.4001, 0.5003, 0.7001, 1.0])
+LEAST_SCORES = [-np.inf, 0.0, 0.25, 0.5, 2.0]
 TOP_KS = st.sampled_from([None, None, 0, 2, 3, 20])
 SCORES: dict[str, Any] = {"low": 0, "high": 1, "parts": 8, "odd": [np.nan, -np.inf, 0.0625]}
 
@@ -68,11 +69,15 @@ def nms(draw: st.DrawFn, dtype: str, labelled: bool = False) -> Call:
     """Suppression of one list of boxes: tied and NaN scores."""
     count = draw(COUNTS)
     arrays = {"boxes": draw(boxes(dtype, (count,))), "scores": draw(array(dtype, (count,), **SCORES))}
+    score_threshold: Any = draw(st.sampled_from([None, 0.0, 0.25]))
     if labelled:
         arrays["labels"] = draw(integers((count,), -1, 2))
+        if draw(st.booleans()):
+            arrays["labels"] = np.maximum(arrays["labels"], 0)
+            score_threshold = draw(st.tuples(*[st.sampled_from(LEAST_SCORES)] * 3))
     options = {
         "iou_threshold": draw(IOUS),
-        "score_threshold": draw(st.sampled_from([None, 0.0, 0.25])),
+        "score_threshold": score_threshold,
         "pre_nms_top_k": draw(TOP_KS),
         "max_output_boxes": draw(st.sampled_from([None, 0, 1, 4])),
         "offset": draw(st.sampled_from([0, 1])),
@@ -90,7 +95,9 @@ def _onnx_nms(draw: st.DrawFn, dtype: str, score_thresholds: list[float | None])
     options = {
         "max_output_boxes_per_class": draw(st.sampled_from([0, 1, 3, 20])),
         "iou_threshold": draw(IOUS),
-        "score_threshold": draw(st.sampled_from(score_thresholds)),
+        "score_threshold": draw(
+            st.one_of(st.sampled_from(score_thresholds), st.tuples(*[st.sampled_from(LEAST_SCORES)] * classes))
+        ),
         "center_point_box": draw(st.booleans()),
         "pre_nms_top_k": draw(TOP_KS),
         "max_output_boxes_total": draw(TOP_KS),

@@ -4,6 +4,7 @@ def nms(
     boxes: np.ndarray,
     scores: np.ndarray,
     labels: np.ndarray | None,
+    score_thresholds: np.ndarray | None,
     iou_threshold: float,
     score_threshold: float,
     strict: bool,
@@ -16,6 +17,7 @@ def nms(
 def non_max_suppression(
     boxes: np.ndarray,
     scores: np.ndarray,
+    score_thresholds: np.ndarray | None,
     iou_threshold: float,
     score_threshold: float,
     strict: bool,

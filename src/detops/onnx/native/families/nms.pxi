@@ -94,6 +94,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
         return 0
     work.boxes = <const real*> call.inputs[NMS_BOXES].data
     work.scores = <const real*> scores.data
+    work.score_thresholds = NULL
     work.batches, work.classes, work.count = scores.shape[0], scores.shape[1], scores.shape[2]
     work.top_k = work.count
     work.limit = limit
@@ -158,6 +159,7 @@ cdef int compute_keep(Call* call) noexcept nogil:
     work.boxes = <const real*> call.inputs[KEEP_BOXES].data
     work.scores = <const real*> call.inputs[KEEP_SCORES].data
     work.labels = NULL
+    work.score_thresholds = NULL
     work.selected = selected
     work.top_k = work.limit = work.count
     work.iou_threshold = call.values[KEEP_IOU].number[0]
