@@ -138,24 +138,13 @@ def leading(segments, top_k):
 
 
 def nms(
-    boxes,
-    scores,
-    labels,
-    score_thresholds,
-    iou_threshold,
-    score_threshold,
-    strict,
-    top_k,
-    limit,
-    offset,
-    selected,
-    found,
+    boxes, scores, labels, thresholds, iou_threshold, score_threshold, strict, top_k, limit, offset, selected, found
 ):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
     scores = scores.copy_to_host()
     labels = None if labels is None else labels.copy_to_host()
-    threshold = real(score_threshold) if score_thresholds is None else score_thresholds.copy_to_host()[labels]
+    threshold = real(score_threshold) if thresholds is None else thresholds.copy_to_host()[labels]
     order = np.argsort(-scores, kind="stable")
     order = order[is_candidate(scores, threshold, strict)[order]]
     segments = np.zeros(order.size, np.int64) if labels is None else np.unique(labels[order], return_inverse=True)[1]
@@ -170,13 +159,13 @@ def nms(
 
 
 def non_max_suppression(
-    boxes, scores, score_thresholds, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
+    boxes, scores, thresholds, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
 ):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
     classes, count = scores.shape[1:]
     limit = selected.shape[2]
-    threshold = real(score_threshold) if score_thresholds is None else score_thresholds.copy_to_host()[:, np.newaxis]
+    threshold = real(score_threshold) if thresholds is None else thresholds.copy_to_host()[:, np.newaxis]
     scores = scores.copy_to_host()
     passes = is_candidate(scores, threshold, strict)
     scores, passes = (array.reshape(-1, count) for array in (scores, passes))

@@ -140,13 +140,13 @@ cdef api int selected_rows_operator(const void* arguments, const Team* team) noe
     return 0
 
 
-def nms(boxes, scores, labels, score_thresholds, double iou_threshold, double score_threshold, bint strict,
+def nms(boxes, scores, labels, thresholds, double iou_threshold, double score_threshold, bint strict,
         Py_ssize_t top_k, Py_ssize_t limit, double offset, selected, found):
     cdef Nms work
     work.boxes = <const real*> data(boxes)
     work.scores = <const real*> data(scores)
     work.labels = <const long long*> data(labels)
-    work.score_thresholds = <const real*> data(score_thresholds)
+    work.score_thresholds = <const real*> data(thresholds)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.count = len(scores)
@@ -159,12 +159,12 @@ def nms(boxes, scores, labels, score_thresholds, double iou_threshold, double sc
     execute(nms_operator, &work)
 
 
-def non_max_suppression(boxes, scores, score_thresholds, double iou_threshold, double score_threshold, bint strict,
+def non_max_suppression(boxes, scores, thresholds, double iou_threshold, double score_threshold, bint strict,
                         Py_ssize_t top_k, Py_ssize_t form, double offset, selected, found):
     cdef NonMaxSuppression work
     work.boxes = <const real*> data(boxes)
     work.scores = <const real*> data(scores)
-    work.score_thresholds = <const real*> data(score_thresholds)
+    work.score_thresholds = <const real*> data(thresholds)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.batches, work.classes, work.count = scores.shape

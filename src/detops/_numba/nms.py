@@ -135,14 +135,12 @@ def select_labelled(order, boxes, labels, threshold, top_k, limit, offset):
 
 
 @jit
-def select_classes(
-    begin, end, boxes, scores, score_thresholds, iou_threshold, strict, top_k, form, offset, selected, found
-):
+def select_classes(begin, end, boxes, scores, thresholds, iou_threshold, strict, top_k, form, offset, selected, found):
     """One item is one class of one batch."""
     classes = scores.shape[1]
     for item in range(begin, end):
         b, c = item // classes, item % classes
-        order = in_order(scores[b, c], score_thresholds[c], strict)[:top_k]
+        order = in_order(scores[b, c], thresholds[c], strict)[:top_k]
         count = select(order, boxes[b], iou_threshold, selected.shape[2], form, offset)
         for i in range(count):
             selected[b, c, i] = order[i]
@@ -185,25 +183,14 @@ def write_rows(selected, found, rows):
 
 
 def nms(
-    boxes,
-    scores,
-    labels,
-    score_thresholds,
-    iou_threshold,
-    score_threshold,
-    strict,
-    top_k,
-    limit,
-    offset,
-    selected,
-    found,
+    boxes, scores, labels, thresholds, iou_threshold, score_threshold, strict, top_k, limit, offset, selected, found
 ):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
     boxes, scores, labels = map(read_only, (boxes, scores, labels))
     order = in_order(scores, real(score_threshold), strict)
-    if score_thresholds is not None:
-        order = drop_below(order, scores, labels, read_only(score_thresholds), strict)
+    if thresholds is not None:
+        order = drop_below(order, scores, labels, read_only(thresholds), strict)
     if labels is None:
         found[0] = select(order[:top_k], boxes, real(iou_threshold), limit, 0, real(offset))
     else:
@@ -212,13 +199,13 @@ def nms(
 
 
 def non_max_suppression(
-    boxes, scores, score_thresholds, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
+    boxes, scores, thresholds, iou_threshold, score_threshold, strict, top_k, form, offset, selected, found
 ):
     """Kernel of non_max_suppression and non_max_suppression_padded."""
     real = boxes.dtype.type
-    if score_thresholds is None:
-        score_thresholds = np.full(scores.shape[1], score_threshold, scores.dtype)
-    reads = (boxes, scores, score_thresholds, real(iou_threshold), strict, top_k, form, real(offset))
+    if thresholds is None:
+        thresholds = np.full(scores.shape[1], score_threshold, scores.dtype)
+    reads = (boxes, scores, thresholds, real(iou_threshold), strict, top_k, form, real(offset))
     spread(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
 
 

@@ -4,7 +4,7 @@ def nms(
     boxes: np.ndarray,
     scores: np.ndarray,
     labels: np.ndarray | None,
-    score_thresholds: np.ndarray | None,
+    thresholds: np.ndarray | None,
     iou_threshold: float,
     score_threshold: float,
     strict: bool,
@@ -17,7 +17,7 @@ def nms(
 def non_max_suppression(
     boxes: np.ndarray,
     scores: np.ndarray,
-    score_thresholds: np.ndarray | None,
+    thresholds: np.ndarray | None,
     iou_threshold: float,
     score_threshold: float,
     strict: bool,
