@@ -233,7 +233,8 @@ def four_reals(name: str, got: Any, dtype: np.dtype) -> Callable[..., Any]:
 
 def several(got: Any) -> bool:
     """Whether an argument holds numbers, in a tuple or an array."""
-    return _items(got) is not None or (isinstance(kind(got), types.Array) and kind(got).ndim > 0)
+    found = kind(got)
+    return isinstance(found, types.BaseTuple) or (isinstance(found, types.Array) and found.ndim > 0)
 
 
 def reals(name: str, got: Any) -> Callable[..., Any]:
