@@ -1,6 +1,7 @@
 """Threads: results depend on no number of them, and any number of Python's may call at once."""
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import detops
+from detops import _threads
 from tests import calls
 from tests.processes import run
 
@@ -81,6 +83,104 @@ def test_environment_sets_the_number() -> None:
     assert run(code, DETOPS_NUM_THREADS=" 2 ").stdout == "2\n"
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert run(code, DETOPS_NUM_THREADS="").stdout == f"{usable}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinities")
+def test_the_default_follows_the_affinity() -> None:
+    code = """
+import os, detops
+every = os.sched_getaffinity(0)
+print(detops.get_num_threads() == len(every))
+os.sched_setaffinity(0, {min(every)})
+print(detops.get_num_threads())
+os.sched_setaffinity(0, every)
+detops.set_num_threads(7)
+os.sched_setaffinity(0, {min(every)})
+print(detops.get_num_threads())
+"""
+    assert run(code, DETOPS_NUM_THREADS="").stdout.split() == ["True", "1", "7"]
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "wanted"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000", "a/cpu.max": "max 100000"}, 2),
+        ("0::/a/b", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "100000 100000"}, 1),
+        ("0::/", {"cpu.max": "1000 100000"}, 1),
+        ("0::/elsewhere", {"cpu.max": "300000 100000"}, 3),
+        ("0::/a", {"a/cpu.max": "max 100000"}, _threads.MAX_THREADS),
+        ("0::/a", {"a/cpu.max": "nonsense"}, _threads.MAX_THREADS),
+        ("3:cpuset:/a\n1:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, 3),
+        ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, _threads.MAX_THREADS),
+        (None, {}, _threads.MAX_THREADS),
+    ],
+)
+def test_quota_of_a_control_group(group: str | None, files: dict[str, str], wanted: int, tmp_path: Path) -> None:
+    for name, text in files.items():
+        path = tmp_path / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    if group is not None:
+        (tmp_path / "proc/self").mkdir(parents=True)
+        (tmp_path / "proc/self/cgroup").write_text(group + "\n")
+    assert _threads._quota(tmp_path) == wanted
+
+
+@pytest.mark.skipif(not hasattr(signal, "sigwait"), reason="this system cannot wait for signals")
+@pytest.mark.parametrize("backend", CPU)
+def test_workers_take_no_signals(backend: str) -> None:
+    """A program that starts its threads before it blocks a signal, to wait for it, lives on."""
+    code = """
+import os, signal, sys
+import numpy as np, detops
+detops.set_num_threads(3)
+detops.cummax(np.random.default_rng(0).normal(size=(64, 20000)), 1, backend=sys.argv[1])
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+for number in (signal.SIGTERM, signal.SIGUSR1):
+    os.kill(os.getpid(), number)
+    print(signal.sigwait({number}).name, flush=True)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    # OpenBLAS has threads of its own, which do take signals.
+    done = run(code, backend, OPENBLAS_NUM_THREADS="1")
+    assert done.stdout.split() == ["SIGTERM", "SIGUSR1"], done.stderr
+    # What is not blocked by the program ends it as ever.
+    assert done.returncode == -signal.SIGTERM
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list a process's threads")
+@pytest.mark.parametrize("moves", ["0", "1"])
+def test_masks_set_from_outside_stay(moves: str) -> None:
+    """What taskset -a -p does while a call is running: every thread has the new mask for good."""
+    code = """
+import os, threading, time
+import numpy as np, detops
+every = os.sched_getaffinity(0)
+detops.set_num_threads(4)
+x, stop, wrong = np.random.default_rng(0).normal(size=(64, 20000)), threading.Event(), 0
+def mask_all(mask):
+    for task in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(task), mask)
+def work():
+    while not stop.is_set():
+        detops.cummax(x, 1)
+        time.sleep(0.0003)  # workers go to sleep, and are woken again
+caller = threading.Thread(target=work)
+caller.start()
+for turn in range(200):
+    narrow = {sorted(every)[turn % len(every)]}
+    mask_all(narrow)
+    time.sleep(0.002)
+    wrong += any(os.sched_getaffinity(int(task)) != narrow for task in os.listdir("/proc/self/task"))
+    mask_all(every)
+    time.sleep(0.001)
+stop.set()
+caller.join()
+print(len(os.listdir("/proc/self/task")) > 2, wrong)
+"""
+    done = run(code, DETOPS_MOVE_THREADS=moves, OPENBLAS_NUM_THREADS="1")
+    assert done.stdout.split() == ["True", "0"], done.stderr
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", "4097"])

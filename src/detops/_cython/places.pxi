@@ -1,36 +1,67 @@
 cdef extern from *:
     """
     /* Where a worker runs. A system often wakes it on the processor of whoever wakes it, where it has to wait for its
-       caller; in a virtual machine even beside an idle processor. So it is sent away for the moment of waking. */
+       caller; in a virtual machine even beside an idle processor. So it is sent away for the moment of waking. Anyone
+       may set masks meanwhile (taskset -a -p, which begins with the main thread): only a worker of the main thread's
+       mask is sent away, its mask is restored only where it is still the one that was set here, and a mask that the
+       main thread was given meanwhile is meant for the worker too. */
     #ifdef __linux__
     #include <sched.h>
+    #include <time.h>
     #include <sys/syscall.h>
     #include <unistd.h>
     typedef struct {
         pid_t thread;
-        cpu_set_t allowed;
         int sent_away;
+        cpu_set_t allowed;
+        cpu_set_t others;
+        cpu_set_t of_program;
     } detops_place;
+    static int detops_mask(pid_t thread, cpu_set_t* mask) { return sched_getaffinity(thread, sizeof *mask, mask); }
+    static int detops_set_mask(pid_t thread, const cpu_set_t* mask) {
+        return sched_setaffinity(thread, sizeof *mask, mask);
+    }
     static void detops_settle(detops_place* place) { place->thread = (pid_t) syscall(SYS_gettid); }
     static void detops_send_away(detops_place* place) {
-        cpu_set_t others;
         int here = sched_getcpu();
-        if (here < 0 || sched_getaffinity(place->thread, sizeof place->allowed, &place->allowed)) return;
-        others = place->allowed;
-        CPU_CLR(here, &others);
-        place->sent_away = CPU_COUNT(&others) > 0 && !sched_setaffinity(place->thread, sizeof others, &others);
+        if (here < 0 || detops_mask(getpid(), &place->of_program) || detops_mask(place->thread, &place->allowed)) return;
+        /* A worker of a mask of its own, or of one that is about to be changed. */
+        if (!CPU_EQUAL(&place->of_program, &place->allowed)) return;
+        place->others = place->allowed;
+        CPU_CLR(here, &place->others);
+        place->sent_away = CPU_COUNT(&place->others) > 0 && !detops_set_mask(place->thread, &place->others);
     }
     static void detops_roam(detops_place* place) {
-        if (place->sent_away) sched_setaffinity(0, sizeof place->allowed, &place->allowed);
+        cpu_set_t now;
+        if (place->sent_away && !detops_mask(0, &now) && CPU_EQUAL(&now, &place->others)) {
+            detops_set_mask(0, &place->allowed);
+            /* Both were set between two of the looks. */
+            if (!detops_mask(getpid(), &now) && !CPU_EQUAL(&now, &place->of_program)) detops_set_mask(0, &now);
+        }
         place->sent_away = 0;
     }
+    /* How many processors the calling thread may use, 0 where it is not known. The answer of the same tick of the
+       system's clock, a few milliseconds, will do where it is asked at every call: asking costs more than a tenth of one. */
+    static int detops_count_usable(int afresh) {
+        static __thread struct { int count; struct timespec when; } last;
+        struct timespec now;
+        cpu_set_t mask;
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        if (afresh || last.when.tv_sec != now.tv_sec || last.when.tv_nsec != now.tv_nsec) {
+            last.count = detops_mask(0, &mask) ? 0 : CPU_COUNT(&mask);
+            last.when = now;
+        }
+        return last.count;
+    }
     #else
+    static int detops_count_usable(int afresh) { return 0; }
     typedef struct { int unused; } detops_place;
     static void detops_settle(detops_place* place) {}
     static void detops_send_away(detops_place* place) {}
     static void detops_roam(detops_place* place) {}
     #endif
     """
+    int count_usable "detops_count_usable" (bint afresh) noexcept nogil
     ctypedef struct Place "detops_place":
         pass
     void settle "detops_settle" (Place* place) noexcept nogil

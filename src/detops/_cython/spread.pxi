@@ -2,7 +2,7 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer
 
 from detops._cython import threads
-from detops._threads import get_num_threads
+from detops._threads import of_call
 
 include "team.pxi"
 
@@ -16,7 +16,7 @@ cdef inline int execute(operator_t operator, const void* arguments) except -1:
     cdef int failed
     team.spread = spread_threads
     team.pool = NULL
-    team.threads = get_num_threads()
+    team.threads = of_call()
     with nogil:
         failed = operator(arguments, &team)
     if failed:

@@ -9,9 +9,12 @@ import os
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdlib cimport calloc, free
 
+from detops._threads import move_threads
+
 include "team.pxi"
 include "pythread.pxi"
 include "places.pxi"
+include "signals.pxi"
 
 
 cdef extern from *:
@@ -77,6 +80,7 @@ cdef struct Pool:
 
 
 cdef Pool pool
+cdef bint moves = move_threads
 
 
 cdef inline void lock() noexcept nogil:
@@ -112,7 +116,8 @@ cdef Seat* new_seat() noexcept nogil:
 
 
 cdef inline void wake(Seat* seat) noexcept nogil:
-    send_away(&seat.place)
+    if moves:
+        send_away(&seat.place)
     PyThread_release_lock(seat.bell)
 
 
@@ -182,6 +187,7 @@ cdef void attend(void* own_seat) noexcept nogil:
 cdef void hire(Py_ssize_t workers) noexcept nogil:
     """Have at least so many workers, where the system allows."""
     cdef Seat* seat
+    cdef Signals before
     cdef bint started = True
     while started:
         lock()
@@ -195,8 +201,11 @@ cdef void hire(Py_ssize_t workers) noexcept nogil:
             seat = new_seat()
         started = False
         if seat != NULL:
+            # A thread begins with the signals of whoever starts it.
+            block_signals(&before)
             with gil:
                 started = PyThread_start_new_thread(attend, seat) != <unsigned long> -1
+            restore_signals(&before)
         if not started:
             lock()
             pool.workers -= 1
@@ -263,6 +272,14 @@ cdef int spread_threads(
 
 
 spread = PyCapsule_New(<void*> spread_threads, NULL, NULL)
+
+
+def usable_cpus(bint afresh) -> int:
+    """Return how many processors the calling thread may use; 0 where the system does not say.
+
+    Unless asked afresh, the answer may be a few milliseconds old.
+    """
+    return count_usable(afresh)
 
 
 def start_over() -> None:

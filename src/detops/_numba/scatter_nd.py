@@ -2,7 +2,7 @@
 
 from detops._core.scatter import in_range, next_offset, reduced
 from detops._numba.spread import jit, spread
-from detops._threads import get_num_threads
+from detops._threads import of_call
 
 
 @jit
@@ -48,6 +48,6 @@ def scatter_nd(data, indices, updates, lengths, reduction, out):
     """Kernel of scatter_nd; the indices have passed the check."""
     slots, row = out.shape
     # Every part looks at all tuples: that pays where a row is longer than a look.
-    parts = max(1, min(get_num_threads(), slots, updates.size // 65536)) if row > 16 else 1
+    parts = max(1, min(of_call(), slots, updates.size // 65536)) if row > 16 else 1
     share = -(-slots // parts)
     spread(scatter_parts, parts, 1, (share, data, indices, updates, lengths, reduction), out)

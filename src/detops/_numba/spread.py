@@ -1,6 +1,7 @@
 """Spreading a compiled loop over threads: the counterpart of ``_cython/spread.pxi``."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from detops._threads import get_num_threads
+from detops._threads import of_call
 
 # Division by zero gives inf or NaN, as in C; loops hold no Python object, so they run without the GIL. What is not set
 # here Numba takes from the code that calls: a user's fastmath would change our results.
@@ -32,10 +33,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def _block_signals() -> None:
+    """As ``_cython/signals.pxi``: one that the program blocks, to wait for it, must find no worker."""
+    if hasattr(signal, "pthread_sigmask"):
+        own = {getattr(signal, f"SIG{name}", 0) for name in ("SEGV", "BUS", "FPE", "ILL", "ABRT", "TRAP", "SYS")}
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals() - own)
+
+
 def _pool(workers: int) -> ThreadPoolExecutor:
     with _lock:
         if workers not in _pools:
-            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="detops")
+            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="detops", initializer=_block_signals)
         return _pools[workers]
 
 
@@ -57,14 +65,13 @@ def spread(loop: Callable[..., None], items: int, grain: int, reads: tuple[Any, 
     """
     arguments = (*map(read_only, reads), *writes)
     parts = -(-items // max(grain, 1))
-    threads = min(get_num_threads(), parts)
-    if threads < 2:
+    threads = of_call()
+    if min(threads, parts) < 2:
         if items > 0:
             loop(0, items, *arguments)
         return
     tasks = [
-        _pool(get_num_threads()).submit(loop, part * grain, min((part + 1) * grain, items), *arguments)
-        for part in range(parts)
+        _pool(threads).submit(loop, part * grain, min((part + 1) * grain, items), *arguments) for part in range(parts)
     ]
     for task in tasks:
         task.result()
