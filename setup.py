@@ -58,9 +58,12 @@ KERNELS = {
     "scatter_nd": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
 }
 
-# A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction.
+# A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction. Integers wrap
+# around, as scatter_nd says of its reductions: Python's own flags say so too, but CFLAGS displaces them.
 STRICT = (
-    ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0"]
+    ["/O2", "/fp:precise"]
+    if WINDOWS
+    else ["-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 )
 # Where no sum of products decides an index, a matrix product may be as fast as the machine allows.
 CONTRACTED = {"deform_conv"}

@@ -57,6 +57,12 @@ WEIGHT = np.zeros((3, 4, 2, 2))
         ({"bias": np.zeros(4)}, {}, ValueError, "bias: expected shape (3,), got (4,)"),
         ({}, {"stride": 0}, ValueError, "stride: expected at least 1, got 0"),
         ({}, {"padding": -1}, ValueError, "padding: expected at least 0, got -1"),
+        (
+            {},
+            {"padding": 2**62},
+            ValueError,
+            f"padding: expected a padded H of at most {2**60}, got {2**63 + 5}",
+        ),
         ({}, {"padding": (1, 2, 3)}, ValueError, "padding: expected an int, 2 or 4 ints, got (1, 2, 3)"),
         ({}, {"im2col_step": 0}, ValueError, "im2col_step: expected at least 1, got 0"),
         ({}, {"groups": 1.0}, TypeError, "groups: expected an integer, got 1.0"),

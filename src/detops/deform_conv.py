@@ -128,6 +128,10 @@ def deform_conv2d(
     return results.deliver()
 
 
+# Positions are sums of a few numbers, none of them larger than this, so that no index overflows.
+_MOST_PADDED = 1 << 60
+
+
 def _sides(padding: Any) -> tuple[int, ...]:
     """Return the padding as (top, left, bottom, right)."""
     if isinstance(padding, Iterable) and not isinstance(padding, str):
@@ -160,6 +164,8 @@ def _result_shape(
     size = []
     for axis in range(2):
         padded = x[2 + axis] + sides[axis] + sides[2 + axis]
+        if padded > _MOST_PADDED:
+            raise ValueError(f"padding: expected a padded {'HW'[axis]} of at most {_MOST_PADDED}, got {padded}")
         reach = dilation[axis] * (weight[2 + axis] - 1) + 1
         if padded < reach:
             raise ValueError(f"x: expected a padded {'HW'[axis]} of at least the kernel's {reach}, got {padded}")
