@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -183,6 +184,116 @@ print(memory.get_kept_bytes() < 8 * MIB, (detops.deform_conv2d(x, offset, weight
         "not enough memory for the scratch space of a kernel",
         "True True",
     ], done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what a process holds where Linux tells it")
+@pytest.mark.parametrize(
+    "what",
+    [
+        "detops.nms(boxes, scores, 0.5)",
+        "detops.batched_nms(boxes, scores, labels, 0.5)",
+        "detops.scatter_nd(line, indices, updates)",
+        "detops.cummax(columns, 0)",
+        "detops.cummax(line[::-1])",
+        "detops.cummax(list_of_rows)",
+    ],
+)
+def test_what_is_kept_makes_room_for_every_request(what: str) -> None:
+    """Scratch space of the C library, casts and copies of NumPy: each fails without the memory that is kept."""
+    code = f"""
+import resource
+import numpy as np, detops
+from detops._cython import memory
+MIB = 1 << 20
+detops.set_num_threads(1)
+boxes = np.zeros((1 << 20, 4), np.float32)
+scores, labels = np.zeros(len(boxes), np.float32), np.zeros(len(boxes), np.int32)
+line, columns = np.zeros(8 * MIB, np.float32), np.zeros((1 << 15, 256), np.float32)
+indices, updates = np.zeros((6 * MIB, 1), np.int32), np.zeros(6 * MIB, np.float32)
+class Rows:
+    def __array__(self, dtype=None, copy=None):
+        return np.ones((8, MIB), np.float32)
+list_of_rows = Rows()
+detops.nms(boxes[:9], scores[:9], 0.5), detops.batched_nms(boxes[:9], scores[:9], labels[:9], 0.5)
+detops.scatter_nd(line[:9], indices[:9], updates[:9]), detops.cummax(columns[:9], 0)
+memory.set_most_bytes(400 * MIB)
+pieces = [memory.empty((50 * MIB // 4,), np.dtype(np.float32)) for _ in range(8)]
+del pieces
+kept = memory.get_kept_bytes()
+held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + 4 * MIB, resource.RLIM_INFINITY))
+{what}
+print(kept // MIB, memory.get_kept_bytes() < kept)
+"""
+    done = run(code, OPENBLAS_NUM_THREADS="1")
+    assert done.stdout == "400 True\n", done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts mappings where Linux lists them")
+def test_many_results_need_few_mappings() -> None:
+    code = """
+import numpy as np
+from detops._cython import memory
+def mappings():
+    return len(open("/proc/self/maps").readlines())
+before, held = mappings(), [memory.empty((1 << 20,), np.dtype(np.uint8)) for _ in range(9000)]
+print(mappings() - before)
+for number, array in enumerate(held): array[:1] = number % 251
+print(all(array[0] == number % 251 for number, array in enumerate(held)))
+held.clear()
+kept = memory.get_kept_bytes()
+again = memory.empty((1 << 20,), np.dtype(np.uint8))
+print(kept - memory.get_kept_bytes() == again.nbytes)
+"""
+    done = run(code)
+    count, *rest = done.stdout.split()
+    assert int(count) < 5000
+    assert rest == ["True", "True"], done.stderr
+
+
+@needs_keeping
+def test_tracemalloc_sees_results() -> None:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        held = new()
+        assert held.nbytes <= tracemalloc.get_traced_memory()[0] - before < held.nbytes + 10_000
+        here = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, __file__)])
+        found = here.statistics("lineno")[0]
+        assert found.size >= held.nbytes
+        del held, found
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+@needs_keeping
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_no_fork_amid_a_change() -> None:
+    """A child that begins while a thread changes the list of what is kept would have it half changed."""
+    for _ in range(10):
+        pieces = [new((1, 1 << 20)) for _ in range(32)]
+        for piece in pieces:
+            piece[...] = 0
+        del pieces, piece
+        everything = memory.get_kept_bytes()
+        begun = threading.Event()
+
+        def drop_all(begun: threading.Event = begun) -> None:
+            begun.set()
+            memory.set_most_bytes(0)
+
+        thread = threading.Thread(target=drop_all)
+        thread.start()
+        begun.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if memory.get_kept_bytes() in (0, everything) else 1)
+        thread.join()
+        memory.set_most_bytes(_memory.keep_mib * _memory.MIB)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

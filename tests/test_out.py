@@ -103,3 +103,37 @@ def test_no_result_is_allocated(operator: str) -> None:
     out = tuple(np.zeros_like(result) for result in calls.call(case))
     back = calls.call(case, out=packed(out))
     assert all(one is other for one, other in zip(back, out, strict=True))
+
+
+def unaligned(array: np.ndarray) -> np.ndarray:
+    """An equal array whose elements lie one byte beside where C's type may lie."""
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    moved = np.ndarray(array.shape, array.dtype, buffer=memory[1:])
+    moved[...] = array
+    return moved
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_unaligned_arrays_reach_no_kernel(operator: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from detops import _registry
+
+    case = calls.ordinary(operator)
+    wanted = calls.call(case, backend=backend)
+    seen: list[bool] = []
+    kernel = _registry.kernel
+
+    def watched(*names: Any) -> Any:
+        def run(*arguments: Any) -> None:
+            seen.extend(value.flags.aligned for value in arguments if isinstance(value, np.ndarray))
+            kernel(*names)(*arguments)
+
+        return run
+
+    monkeypatch.setattr(_registry, "kernel", watched)
+    arrays = {name: None if array is None else unaligned(array) for name, array in case.cast("float32").items()}
+    out = tuple(unaligned(result) for result in wanted)
+    getattr(detops, operator)(**arrays, **case.options, backend=backend, out=packed(out))
+    assert calls.as_bytes(out) == calls.as_bytes(wanted)
+    assert seen
+    assert all(seen)

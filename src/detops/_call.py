@@ -16,7 +16,7 @@ class Space(Protocol):
         """Return the value as an array of this space, without a copy where that is possible."""
 
     def cast(self, array: Any, dtype: np.dtype) -> Any:
-        """Return the array C-contiguous, in native byte order and of this dtype; the array itself if it is so."""
+        """Return the array C-contiguous, aligned, in native byte order, of this dtype; the array itself if it is so."""
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Any:
         """Return a new C-contiguous array."""
@@ -25,7 +25,7 @@ class Space(Protocol):
         """Write one array into another of the same shape, rounding to its dtype."""
 
     def owns(self, array: Any) -> bool:
-        """Whether the array lives in this space, so that a kernel can write to it."""
+        """Whether the array lives in this space, where a kernel can write to it."""
 
     def contiguous(self, array: Any) -> bool:
         """Whether an array of this space is C-contiguous and may be written to."""
@@ -50,21 +50,26 @@ class Host:
         return _plain.array(name, value)
 
     def cast(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        return np.asarray(array, dtype, order="C")
+        try:
+            cast = np.asarray(array, dtype, order="C")
+        except MemoryError:
+            cast = _memory.with_room(np.asarray, array, dtype, order="C")
+        # Elements that lie where C's type may not are copied as those of another layout are.
+        return cast if cast.flags.aligned else _memory.with_room(np.array, cast, order="C")
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         return _memory.empty(shape, dtype)
 
     def copy(self, source: np.ndarray, target: np.ndarray) -> None:
         if source.dtype == target.dtype:
-            target[...] = source
+            _memory.with_room(np.copyto, target, source)
             return
         # A float16 result that is out of range is inf; that is rounding, not an error.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            target[...] = source
+            _memory.with_room(np.copyto, target, source, casting="unsafe")
 
     def owns(self, array: Any) -> bool:
-        return isinstance(array, np.ndarray)
+        return isinstance(array, np.ndarray) and array.flags.aligned
 
     def contiguous(self, array: np.ndarray) -> bool:
         return array.flags.c_contiguous and array.flags.writeable

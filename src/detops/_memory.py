@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,16 +14,26 @@ MIB = 1 << 20
 keep_mib = _environment.number("DETOPS_KEEP_MIB", 256, at_least=0, at_most=1 << 20)
 
 
+_Made = TypeVar("_Made")
+
+
 @functools.cache
-def _allocator() -> Callable[[Sequence[int], np.dtype], np.ndarray]:
+def _store() -> Any:
     # Compiled modules are loaded when they are needed, and other backends work without them.
     try:
         from detops._cython import memory
     except ImportError:
-        return np.empty
-    return memory.empty
+        return None
+    return memory
 
 
 def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """Return a new C-contiguous array, like `numpy.empty`."""
-    return _allocator()(shape, dtype)
+    store = _store()
+    return np.empty(shape, dtype) if store is None else store.empty(shape, dtype)
+
+
+def with_room(make: Callable[..., _Made], *arguments: Any, **options: Any) -> _Made:
+    """Return what ``make`` returns; where memory runs out, give back what is kept and call it once more."""
+    store = _store()
+    return make(*arguments, **options) if store is None else store.with_room(make, *arguments, **options)

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from detops import _memory
+
 
 def masks(value: Any) -> bool:
     """Whether an array masks some of its elements: one of ``numpy.ma``, or of a class that fills as they do."""
@@ -37,6 +39,6 @@ def array(name: str, value: Any) -> np.ndarray:
     try:
         if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
             return np.from_dlpack(value)
-        return np.asarray(value)
+        return _memory.with_room(np.asarray, value)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise TypeError(f"{name}: expected an array, got {type(value).__name__} ({error})") from error

@@ -1,11 +1,11 @@
 """cummax and cummin along the middle axis of (outer, length, inner)."""
 
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
+include "allocate.pxi"
 include "stream.pxi"
 include "cumulative.pxi"
 include "../_core/cumulative.py"
@@ -234,8 +234,8 @@ cdef api int cumulative_operator(const void* arguments, const Team* team) noexce
     plan.best = NULL
     plan.at = NULL
     if plan.chunks > 1:
-        plan.best = <element*> malloc(items * COLUMNS * sizeof(element))
-        plan.at = <long long*> malloc(items * COLUMNS * sizeof(long long))
+        plan.best = <element*> allocate(items * COLUMNS * sizeof(element))
+        plan.at = <long long*> allocate(items * COLUMNS * sizeof(long long))
         failed = -1 if plan.best == NULL or plan.at == NULL else 0
         if not failed:
             failed = team.spread(team, reduce_chunks, &plan, items, grain)

@@ -1,11 +1,11 @@
 """Sampling of maps at the points of a grid."""
 
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
+include "allocate.pxi"
 include "prefetch.pxi"
 include "stream.pxi"
 include "grid_sample.pxi"
@@ -101,7 +101,7 @@ cdef int sample_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     cdef Py_ssize_t plane = sample.strides[3]
     cdef Py_ssize_t item, image, channel, first, point, start, stop
     cdef const real* grid
-    cdef Work* work = <Work*> malloc(sizeof(Work))
+    cdef Work* work = <Work*> allocate(sizeof(Work))
     if work == NULL:
         return -1
     work.blended = sample.taps == 2 and sample.axes == 2 and sample.sizes[0] > 1 and sample.sizes[1] > 1

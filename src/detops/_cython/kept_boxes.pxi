@@ -127,7 +127,7 @@ cdef inline void* room(void* items, Py_ssize_t count, Py_ssize_t* capacity, size
     """Return the array with room for one item more, NULL without memory."""
     cdef void* larger = items
     if count == capacity[0]:
-        larger = realloc(items, (2 * count + 8) * size)
+        larger = reallocate(items, (2 * count + 8) * size)
         if larger != NULL:
             capacity[0] = 2 * count + 8
     return larger

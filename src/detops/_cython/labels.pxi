@@ -47,7 +47,7 @@ cdef Py_ssize_t part_by_label(Labelled* work, Py_ssize_t count) noexcept nogil:
     free(queue.ends)
     for i in range(count):
         labels += i == 0 or work.items[i].key != work.items[i - 1].key
-    work.starts = <Py_ssize_t*> malloc((2 * labels + 1) * sizeof(Py_ssize_t))
+    work.starts = <Py_ssize_t*> allocate((2 * labels + 1) * sizeof(Py_ssize_t))
     if work.starts == NULL:
         return -1
     work.found = work.starts + labels + 1

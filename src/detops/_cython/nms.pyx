@@ -23,7 +23,7 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
     work.nms = nms
     work.rule.form, work.rule.offset, work.rule.threshold = 0, <real> nms.offset, <real> nms.iou_threshold
     work.starts = NULL
-    work.items = <Candidate*> malloc(2 * nms.count * sizeof(Candidate))
+    work.items = <Candidate*> allocate(2 * nms.count * sizeof(Candidate))
     if work.items == NULL:
         return -1
     cdef Candidate* scratch = work.items
@@ -46,7 +46,7 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
 cdef int select_classes(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one class of one batch."""
     cdef const NonMaxSuppression* work = <const NonMaxSuppression*> arguments
-    cdef Candidate* items = <Candidate*> malloc(2 * work.count * sizeof(Candidate))
+    cdef Candidate* items = <Candidate*> allocate(2 * work.count * sizeof(Candidate))
     cdef Candidate* spare = items + work.count
     cdef Py_ssize_t item, found, i
     cdef real threshold = <real> work.score_threshold
@@ -91,7 +91,7 @@ cdef int limit_batches(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     """One item is one batch."""
     cdef const BestOfClasses* work = <const BestOfClasses*> arguments
     cdef Py_ssize_t room = work.classes * work.limit
-    cdef Candidate* items = <Candidate*> malloc(2 * room * sizeof(Candidate))
+    cdef Candidate* items = <Candidate*> allocate(2 * room * sizeof(Candidate))
     cdef Py_ssize_t batch, i
     cdef Queue queue
     cdef int failed = items == NULL

@@ -1,7 +1,8 @@
 # Candidates in order of a key, found bucket by bucket: who asks for the first few pays for the first few.
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
+
+include "allocate.pxi"
 
 cdef extern from *:
     """
@@ -100,7 +101,7 @@ cdef int open_queue(Queue* queue, Candidate* items, Candidate* spare, Py_ssize_t
     while (highest - lowest) >> shift >= <uint64_t> buckets:
         shift += 1
     queue.items, queue.spare, queue.count, queue.ready, queue.bucket = items, spare, count, 0, 0
-    queue.ends = <Py_ssize_t*> calloc(buckets, sizeof(Py_ssize_t))
+    queue.ends = <Py_ssize_t*> allocate_zeroed(buckets, sizeof(Py_ssize_t))
     if queue.ends == NULL:
         return -1
     for i in range(count):

@@ -133,8 +133,8 @@ cdef int plan_and_pool(Pooling* pooling, Plan* plan, const Team* team) noexcept 
     cdef int failed = team.spread(team, measure_loop, pooling, rois.num_rois, 16)
     for roi in range(rois.num_rois):
         plan.first[roi + 1] += plan.first[roi]
-    plan.taps = <Tap*> malloc((plan.first[rois.num_rois] + 1) * sizeof(Tap))
-    plan.ends = <Py_ssize_t*> malloc(rois.num_rois * (rois.out_height + rois.out_width) * sizeof(Py_ssize_t))
+    plan.taps = <Tap*> allocate((plan.first[rois.num_rois] + 1) * sizeof(Tap))
+    plan.ends = <Py_ssize_t*> allocate(rois.num_rois * (rois.out_height + rois.out_width) * sizeof(Py_ssize_t))
     if plan.taps == NULL or plan.ends == NULL:
         failed = -1
     if not failed:
@@ -154,8 +154,8 @@ cdef api int roi_align_operator(const void* arguments, const Team* team) noexcep
     pooling.pool = average
     if pooling.rois.mode != AVG:
         pooling.pool = corner_maximum if pooling.rois.mode == CORNER_MAX else maximum
-    pooling.windows = <Window*> malloc(pooling.rois.num_rois * sizeof(Window))
-    plan.first = <Py_ssize_t*> calloc(pooling.rois.num_rois + 1, sizeof(Py_ssize_t))
+    pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
+    plan.first = <Py_ssize_t*> allocate_zeroed(pooling.rois.num_rois + 1, sizeof(Py_ssize_t))
     if pooling.windows != NULL and plan.first != NULL:
         failed = plan_and_pool(&pooling, &plan, team)
     free(plan.first)

@@ -78,7 +78,7 @@ cdef api int roi_pool_operator(const void* arguments, const Team* team) noexcept
     cdef Pooling pooling
     cdef int failed = -1
     pooling.rois, pooling.plan, pooling.pool = <const Rois*> arguments, NULL, largest
-    pooling.windows = <Window*> malloc(pooling.rois.num_rois * sizeof(Window))
+    pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
     if pooling.windows != NULL:
         failed = team.spread(team, place_loop, &pooling, pooling.rois.num_rois, 1024)
         if not failed:

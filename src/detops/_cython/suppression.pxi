@@ -117,7 +117,7 @@ cdef int make_grid(Kept* kept, const Candidate* candidates, Py_ssize_t count, co
     kept.mask = 1
     while kept.mask < count:
         kept.mask *= 2
-    kept.cells = <Cell*> malloc((kept.mask + 1) * sizeof(Cell))
+    kept.cells = <Cell*> allocate((kept.mask + 1) * sizeof(Cell))
     if kept.cells == NULL:
         return -1
     for i in range(kept.mask + 1):

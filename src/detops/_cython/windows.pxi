@@ -2,8 +2,8 @@
 # channels side by side, and all rois are pooled from the copy. Where the rois of an image cover little, they are pooled
 # from the map as it is, a channel at a time. The result is the same, bit for bit.
 from libc.math cimport NAN
-from libc.stdlib cimport calloc, free, malloc
 
+include "allocate.pxi"
 include "transpose.pxi"
 
 cdef extern from *:
@@ -142,7 +142,7 @@ cdef int pool_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     cdef Py_ssize_t row_count = min(max(TILE // rois.out_width, <Py_ssize_t> 1), rois.out_height)
     cdef Py_ssize_t item, number, roi, channel, row, last
     cdef Block block
-    cdef real* tile = <real*> malloc(row_count * rois.out_width * LANES * sizeof(real))
+    cdef real* tile = <real*> allocate(row_count * rois.out_width * LANES * sizeof(real))
     if tile == NULL:
         return -1
     block.window = pooling.window
@@ -197,7 +197,7 @@ cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
         common.top, common.bottom, common.left, common.right = 0, pooling.rois.height, 0, pooling.rois.width
         return team.spread(team, pool_loop, pooling, channels * pooling.count, 32)
     pooling.blocks = min(blocks, 2 * <Py_ssize_t> team.threads)
-    pooling.copy = <real*> malloc(pooling.blocks * area(common) * min(channels, LANES) * sizeof(real))
+    pooling.copy = <real*> allocate(pooling.blocks * area(common) * min(channels, LANES) * sizeof(real))
     if pooling.copy == NULL:
         return -1
     while pooling.first_block < blocks and not failed:
@@ -222,8 +222,8 @@ cdef int pool_rois(Pooling* pooling, const Team* team) noexcept nogil:
     cdef Py_ssize_t roi, i
     cdef int failed = 0
     # The place of the next roi of each rank: a counting sort.
-    cdef Py_ssize_t* place = <Py_ssize_t*> calloc(ranks + 1, sizeof(Py_ssize_t))
-    pooling.order = <Py_ssize_t*> malloc(rois.num_rois * sizeof(Py_ssize_t))
+    cdef Py_ssize_t* place = <Py_ssize_t*> allocate_zeroed(ranks + 1, sizeof(Py_ssize_t))
+    pooling.order = <Py_ssize_t*> allocate(rois.num_rois * sizeof(Py_ssize_t))
     if place == NULL or pooling.order == NULL:
         failed = -1
     else:

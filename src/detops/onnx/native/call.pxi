@@ -156,7 +156,7 @@ cdef int read_shape_of_value(Call* call, void* value, Tensor* tensor, const char
 
 cdef void* converted(const void* source, int type, int computed, Py_ssize_t count) noexcept nogil:
     """New memory with elements in the type that a kernel computes in; NULL where there is none."""
-    cdef void* made = malloc(max(count, 1) * width(computed))
+    cdef void* made = allocate(max(count, 1) * width(computed))
     cdef Py_ssize_t i
     if made is NULL:
         return NULL
@@ -224,7 +224,7 @@ cdef int place_output(Call* call, int index) noexcept nogil:
     tensor.present = value is not NULL
     tensor.data = tensor.memory = memory
     if not tensor.present or tensor.type == TYPE_FLOAT16:
-        tensor.data = malloc(max(tensor.size, 1) * (4 if tensor.type == TYPE_FLOAT16 else width(tensor.type)))
+        tensor.data = allocate(max(tensor.size, 1) * (4 if tensor.type == TYPE_FLOAT16 else width(tensor.type)))
         if tensor.data is NULL:
             return out_of_memory(call)
     return 0

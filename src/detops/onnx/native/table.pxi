@@ -1,5 +1,5 @@
 # The table of operators as C data. Python fills it once, before the library is handed out, and nothing changes it after.
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strcmp, strncmp, strstr
 
 cdef enum:

@@ -103,7 +103,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
     work.strict = False
     work.form = 2 if call.values[NMS_CENTER_POINT_BOX].whole[0] else 0
     work.offset = call.values[NMS_OFFSET].whole[0]
-    work.selected = <long long*> malloc((limit + 1) * work.batches * work.classes * sizeof(long long))
+    work.selected = <long long*> allocate((limit + 1) * work.batches * work.classes * sizeof(long long))
     if work.selected is NULL:
         return out_of_memory(call)
     work.found = work.selected + limit * work.batches * work.classes
@@ -148,7 +148,7 @@ cdef int compute_keep(Call* call) noexcept nogil:
     cdef Nms work
     cdef long long* selected
     work.count = call.inputs[KEEP_SCORES].shape[0]
-    selected = <long long*> malloc((work.count + 1) * sizeof(long long))
+    selected = <long long*> allocate((work.count + 1) * sizeof(long long))
     if selected is NULL:
         return out_of_memory(call)
     call.scratch = selected

@@ -96,7 +96,7 @@ cdef int compute_roi_align(Call* call) noexcept nogil:
     cdef Py_ssize_t count = call.outputs[0].shape[0]
     cdef Rois rois
     cdef int failed
-    cdef long long* images = <long long*> malloc(2 * (count + 1) * sizeof(long long))
+    cdef long long* images = <long long*> allocate(2 * (count + 1) * sizeof(long long))
     if images is NULL:
         return out_of_memory(call)
     describe_rois(call, &rois, images)
@@ -131,7 +131,7 @@ cdef int plan_roi_pool(Call* call) noexcept nogil:
 cdef int compute_roi_pool(Call* call) noexcept nogil:
     cdef Rois rois
     cdef int failed
-    cdef long long* images = <long long*> malloc((call.outputs[0].shape[0] + 1) * sizeof(long long))
+    cdef long long* images = <long long*> allocate((call.outputs[0].shape[0] + 1) * sizeof(long long))
     if images is NULL:
         return out_of_memory(call)
     describe_rois(call, &rois, images)
