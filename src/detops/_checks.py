@@ -89,6 +89,9 @@ def items(value: Any) -> tuple[Any, ...] | None:
     """Return what is in a sequence or another iterable; None for a scalar, a text, or what has no order of its own."""
     if type(value) is tuple:
         return value
+    # The usual scalars, before questions that take a microsecond.
+    if value is None or type(value) is float or type(value) is int:
+        return None
     scalar = isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable)
     scalar = scalar or (isinstance(value, np.ndarray) and value.ndim == 0)
     return None if scalar else tuple(value)

@@ -41,15 +41,10 @@ def score_thresholds(
     """
     numbers = _checks.items(value)
     if numbers is None:
-        return None, *score_threshold(value, dtype, strict)
+        return (None, *score_threshold(value, dtype, strict))
     checked = _checks.reals("score_threshold", numbers, len(numbers) if classes is None else classes, finite=False)
     thresholds = [score_threshold(number, dtype, strict)[0] for number in checked]
     return np.array(thresholds, dtype), min(thresholds, default=-np.inf), strict
-
-
-def cast(call: Call, thresholds: np.ndarray | None) -> Any:
-    """Return thresholds as a kernel takes them."""
-    return None if thresholds is None else call.space.cast(thresholds, thresholds.dtype)
 
 
 def limit(name: str, value: Any, count: int) -> int:

@@ -166,37 +166,32 @@ def _nms(
     _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
     count = call["boxes"].shape[0]
     _checks.shape("scores", call["scores"].shape, (count,))
-    if call.get("labels") is not None:
-        _checks.shape("labels", call["labels"].shape, (count,))
+    labels, thresholds = call.get("labels"), None
+    if labels is None:
+        least, strict = _suppression.score_threshold(score_threshold, dtype)
+    else:
+        _checks.shape("labels", labels.shape, (count,))
+        thresholds, least, strict = _suppression.score_thresholds(score_threshold, None, dtype)
+    if thresholds is not None:
+        _check_labels(call.space.to_host(labels), len(thresholds))
+        thresholds = call.space.cast(thresholds, dtype)
+    iou = _suppression.iou_threshold(iou_threshold, dtype)
+    top_k = _suppression.limit("pre_nms_top_k", top_k, count)
     limit = _suppression.limit("max_output_boxes", max_boxes, count)
-    thresholds, *least = _score_thresholds(call, score_threshold, dtype)
-    options = (
-        _suppression.iou_threshold(iou_threshold, dtype),
-        *least,
-        _suppression.limit("pre_nms_top_k", top_k, count),
-        limit,
-        _suppression.offset(offset),
-    )
+    options = (thresholds, iou, least, strict, top_k, limit, _suppression.offset(offset))
     selected = call.space.empty((limit,), int64)
     kept = 0
     if selected.size:
         found = call.space.empty((1,), int64)
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), call.cast("labels", int64))
-        call.kernel("nms", dtype)(*arrays, _suppression.cast(call, thresholds), *options, selected, found)
+        call.kernel("nms", dtype)(*arrays, *options, selected, found)
         kept = int(call.space.to_host(found)[0])
     results = call.results(out, ((kept,), int64, int64))
     call.space.copy(selected[:kept], results.buffers[0])
     return results.deliver()
 
 
-def _score_thresholds(call: Call, value: Any, dtype: np.dtype) -> tuple[np.ndarray | None, float, bool]:
-    if call.get("labels") is None:
-        return None, *_suppression.score_threshold(value, dtype)
-    found = _suppression.score_thresholds(value, None, dtype)
-    if found[0] is not None and call["labels"].size:
-        labels = call.space.to_host(call["labels"])
-        lowest, highest, count = labels.min(), labels.max(), len(found[0])
-        if not 0 <= lowest <= highest < count:
-            wanted = f"labels from 0 to {count - 1}, one for each score_threshold"
-            raise ValueError(f"labels: expected {wanted}, got labels from {lowest} to {highest}")
-    return found
+def _check_labels(labels: np.ndarray, thresholds: int) -> None:
+    if labels.size and not 0 <= labels.min() <= labels.max() < thresholds:
+        wanted = f"labels from 0 to {thresholds - 1}, one for each score_threshold"
+        raise ValueError(f"labels: expected {wanted}, got labels from {labels.min()} to {labels.max()}")

@@ -211,7 +211,7 @@ def _select(
     _checks.shape("scores", call["scores"].shape, (batches, "num_classes", count))
     classes = call["scores"].shape[1]
     iou = _suppression.iou_threshold(iou_threshold, dtype)
-    thresholds, *least = _suppression.score_thresholds(score_threshold, classes, dtype, strict)
+    thresholds, least, strict = _suppression.score_thresholds(score_threshold, classes, dtype, strict)
     top_k = _suppression.limit("pre_nms_top_k", limits[1], count)
     limit = top_k if limits[0] is None else min(limits[0], top_k)
     total = _suppression.limit("max_output_boxes_total", limits[2], classes * limit)
@@ -221,8 +221,10 @@ def _select(
         return selected, call.space.empty((0,), int64), total
     found = call.space.empty((batches, classes), int64)
     boxes, scores = call.cast("boxes", dtype), call.cast("scores", dtype)
-    arrays = (boxes, scores, _suppression.cast(call, thresholds))
-    call.kernel("non_max_suppression", dtype)(*arrays, iou, *least, top_k, form, offset, selected, found)
+    if thresholds is not None:
+        thresholds = call.space.cast(thresholds, dtype)
+    options = (thresholds, iou, least, strict, top_k, form, offset)
+    call.kernel("non_max_suppression", dtype)(boxes, scores, *options, selected, found)
     if total < classes * limit:
         call.kernel("best_of_classes", dtype)(scores, selected, total, found)
     return selected, found, total
