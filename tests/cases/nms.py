@@ -144,6 +144,15 @@ for _name, _thresholds, _top_k in _OF_LABELS:
         _options = {"iou_threshold": 0.25, "score_threshold": _thresholds, "pre_nms_top_k": _top_k}
         _infinite = "" if np.isfinite(_scores_).all() else ", odd scores"
         CASES.append(Case("batched_nms", _name + _infinite, _arrays, _options, fixed=("labels",)))
+# Some scores are the threshold of their label or class: above it is none, not below it is.
+_EXACT = np.array([0.125, 0.25, 0.5])
+_arrays = {"boxes": _B, "scores": _EXACT[np.arange(_N) % 3], "labels": np.arange(_N) % 4}
+_options = {"iou_threshold": 0.25, "score_threshold": (0.25, 0.125, 0.5, 2.0)}
+CASES.append(Case("batched_nms", "scores that are thresholds of labels", _arrays, _options, fixed=("labels",)))
+_arrays = {"boxes": _BATCH, "scores": _EXACT[(np.arange(18) + np.arange(3)[:, np.newaxis]) % 3] * np.ones((2, 1, 1))}
+_options = {"max_output_boxes_per_class": 18, "iou_threshold": 0.25, "score_threshold": (0.25, 0.125, 0.5)}
+for _operator in ("non_max_suppression", "non_max_suppression_padded"):
+    CASES.append(Case(_operator, "scores that are thresholds of classes", _arrays, _options))
 _no_labels = {"boxes": np.empty((0, 4)), "scores": np.empty(0), "labels": np.empty(0, np.int64)}
 for _name, _thresholds in (("thresholds and no boxes", (0.5,)), ("no thresholds and no boxes", ())):
     _options = {"iou_threshold": 0.25, "score_threshold": _thresholds}
