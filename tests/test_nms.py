@@ -567,6 +567,37 @@ def test_the_grid_changes_nothing_anywhere(seed, count, place, threshold, dtype,
     np.testing.assert_array_equal(found, every_pair(boxes, scores, threshold, offset))
 
 
+def of_heads(boxes, scores, threshold, above, top_k, limit, total):
+    """What non_max_suppression selects of one batch, with all that detector heads add."""
+    rows = []
+    for c, of_class in enumerate(scores):
+        passing = np.flatnonzero(of_class > above[c])
+        first = passing[leading(of_class[passing], top_k)]
+        rows += [(0, c, box) for box in first[every_pair(boxes[first], of_class[first], threshold)][:limit]]
+    best = leading(np.array([scores[c, box] for _, c, box in rows]), total)
+    return np.array(rows, np.int64).reshape(-1, 3)[best]
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+@given(
+    st.integers(0, 2**32),
+    st.integers(90, 300),
+    st.sampled_from([_halves, _uniform, _nested, _slices]),
+    st.sampled_from([0.05, 0.3, 0.5, 0.9]),
+    st.lists(st.sampled_from([-np.inf, 0.0, 0.25, 0.9, 5.0]), min_size=3, max_size=3),
+    st.sampled_from([1, 50, 96, 150, 300]),
+    st.sampled_from([1, 20, 300]),
+    st.sampled_from([1, 7, 100, 900]),
+)
+def test_what_heads_add_where_there_is_a_grid(backend, seed, count, place, threshold, above, top_k, limit, total):
+    boxes, _ = scene(place, seed, count, "float32")
+    scores = np.stack([scene(place, seed + c, count, "float32")[1] for c in range(3)])
+    wanted = of_heads(boxes, scores, threshold, above, top_k, limit, total)
+    more = {"pre_nms_top_k": top_k, "max_output_boxes_total": total, "backend": backend}
+    found = detops.non_max_suppression(boxes[None], scores[None], limit, threshold, above, **more)
+    np.testing.assert_array_equal(found, wanted)
+
+
 @numba.njit(error_model="numpy")
 def _missed(boxes, threshold):
     """Pairs of which one suppresses the other, but lies within the margin that is cut off; and how many suppress."""
