@@ -1,6 +1,7 @@
 """The four operators of non-maximum suppression, beyond the cases that all operators go through."""
 
 import hashlib
+import itertools
 import re
 from typing import Any
 from unittest import mock
@@ -569,6 +570,7 @@ def test_the_grid_changes_nothing_anywhere(seed, count, place, threshold, dtype,
 
 def of_heads(boxes, scores, threshold, above, top_k, limit, total):
     """What non_max_suppression selects of one batch, with all that detector heads add."""
+    boxes = np.sort(boxes.reshape(-1, 2, 2), axis=1).reshape(-1, 4)  # either diagonal is a box
     rows = []
     for c, of_class in enumerate(scores):
         passing = np.flatnonzero(of_class > above[c])
@@ -579,23 +581,17 @@ def of_heads(boxes, scores, threshold, above, top_k, limit, total):
 
 
 @pytest.mark.parametrize("backend", ["cython", "numba"])
-@given(
-    st.integers(0, 2**32),
-    st.integers(90, 300),
-    st.sampled_from([_halves, _uniform, _nested, _slices]),
-    st.sampled_from([0.05, 0.3, 0.5, 0.9]),
-    st.lists(st.sampled_from([-np.inf, 0.0, 0.25, 0.9, 5.0]), min_size=3, max_size=3),
-    st.sampled_from([1, 50, 96, 150, 300]),
-    st.sampled_from([1, 20, 300]),
-    st.sampled_from([1, 7, 100, 900]),
-)
-def test_what_heads_add_where_there_is_a_grid(backend, seed, count, place, threshold, above, top_k, limit, total):
-    boxes, _ = scene(place, seed, count, "float32")
-    scores = np.stack([scene(place, seed + c, count, "float32")[1] for c in range(3)])
-    wanted = of_heads(boxes, scores, threshold, above, top_k, limit, total)
-    more = {"pre_nms_top_k": top_k, "max_output_boxes_total": total, "backend": backend}
-    found = detops.non_max_suppression(boxes[None], scores[None], limit, threshold, above, **more)
-    np.testing.assert_array_equal(found, wanted)
+@pytest.mark.parametrize("place", [_halves, _uniform, _nested, _slices], ids=lambda place: place.__name__.strip("_"))
+def test_what_heads_add_where_there_is_a_grid(place, backend: str) -> None:
+    boxes, _ = scene(place, 0, 300, "float32")
+    scores = np.stack([scene(place, seed, 300, "float32")[1] for seed in range(3)])
+    limits = ((300, 300, 900), (50, 300, 900), (96, 300, 40), (150, 20, 900), (1, 20, 2))
+    above = ([-np.inf, -np.inf, -np.inf], [0.5, -np.inf, 0.25])
+    for (top_k, limit, total), least, threshold in itertools.product(limits, above, (0.05, 0.3, 0.5, 0.9)):
+        wanted = of_heads(boxes, scores, threshold, least, top_k, limit, total)
+        more = {"pre_nms_top_k": top_k, "max_output_boxes_total": total, "backend": backend}
+        found = detops.non_max_suppression(boxes[None], scores[None], limit, threshold, least, **more)
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{top_k} {limit} {total} {least} {threshold}")
 
 
 @numba.njit(error_model="numpy")
