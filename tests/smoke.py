@@ -1,4 +1,4 @@
-"""What a wheel must do in an environment that has numpy and scipy alone. Run as a script."""
+"""What a wheel must do in an environment that has numpy alone. Run as a script."""
 
 import sys
 from pathlib import Path

@@ -19,7 +19,7 @@ def config() -> dict[str, str]:
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "numpy": np.__version__,
     }
-    for package in ("scipy", "numba", "numba-cuda", "onnx", "onnxruntime"):
+    for package in ("numba", "numba-cuda", "onnx", "onnxruntime"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
 """One wheel against many versions of ONNX Runtime: ``python tests/nightly/onnxruntime_matrix.py WHEEL``.
 
-Each version gets an environment of its own, without a compiler's help: the wheel, numpy, scipy and onnxruntime are all
-that is installed. The models that it runs are made here, by onnx, and travel with their inputs and expected results.
+Each version gets an environment of its own, without a compiler's help: the wheel, numpy and onnxruntime are all that
+is installed. The models that it runs are made here, by onnx, and travel with their inputs and expected results.
 """
 
 import argparse
