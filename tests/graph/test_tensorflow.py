@@ -1,6 +1,7 @@
 """TensorFlow graphs: the same fixtures as .pb, the text form, SavedModels, the scope rule, and unknown fields."""
 
 import importlib.util
+import json
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from detops.graph._scope import counts_fit, fitting_scopes
 from detops.graph._tf_schema import messages
 from detops.graph._tf_shapes import Shapes
 
-from . import interpreter
+from . import graph_def_format, interpreter
 from .models import DATA, golden, index
 
 REASONS = {
@@ -173,6 +174,36 @@ def test_text_comes_back_as_text(tmp_path: Any) -> None:
     path = tmp_path / "graph.pbtxt"
     path.write_text(text)
     assert fuse_decode_bbox(path)[0] == fused.encode()
+
+
+def test_the_schema_is_tensorflows() -> None:
+    """A text graph needs a name for each field and constant that TensorFlow knows."""
+    stored = json.loads(graph_def_format.STORED.read_text(encoding="utf-8"))["format"]
+    assert graph_def_format.described(messages()["GraphDef"].DESCRIPTOR) == stored
+
+
+NOT_OURS_TO_READ = """
+node {
+  name: "narrow" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_INT4 } } attr { key: "next" value { type: DT_FLOAT4_E2M1FN_REF } }
+  experimental_type { type_id: TFT_PRODUCT args { type_id: TFT_TENSOR args { type_id: TFT_INT32 } } }
+}
+debug_info {
+  files: "model.py"
+  frames_by_id { key: 7 value { file_index: 0 line: 12 col: 0 func: "decode" } }
+  traces { key: "narrow" value { frame_id: 7 frame_id: 8 } } name_to_trace_id { key: "narrow" value: 7 }
+}
+"""
+
+
+def test_text_keeps_what_is_not_ours_to_read() -> None:
+    more = text_format.Parse(NOT_OURS_TO_READ, messages()["GraphDef"]())
+    fused, findings = fuse_decode_bbox(text_format.MessageToString(graph_def("pos_half")) + NOT_OURS_TO_READ)
+    assert findings[0].fused
+    back = text_format.Parse(fused, messages()["GraphDef"]())
+    assert back.debug_info == more.debug_info
+    assert back.debug_info.frames_by_id[7].HasField("file_index")
+    assert more.node[0] in back.node
 
 
 def test_saved_model_keeps_all_but_the_graph(tmp_path: Any) -> None:
