@@ -206,6 +206,62 @@ def test_text_keeps_what_is_not_ours_to_read() -> None:
     assert more.node[0] in back.node
 
 
+def two_stages(scales: tuple[float, ...]) -> Any:
+    """Return the decode of the fixture with classes twice, the second time with other scales."""
+    first = graph_def("v2_od_api_min80")
+    both = messages()["GraphDef"](versions=first.versions)
+    for stage in (1, 2):
+        for node in first.node:
+            copy = both.node.add()
+            copy.CopyFrom(node)
+            copy.name = f"stage_{stage}/{node.name}"
+            copy.input[:] = [f"stage_{stage}/{name}" for name in node.input]
+    if scales:
+        listed = [node for node in both.node if node.name.startswith("stage_2/Postprocessor/Decode/truediv")]
+        divisions = [node for node in listed if node.op == "RealDiv"][: len(scales)]
+        for node, scale in zip(divisions, scales, strict=True):
+            _constant(both, f"{node.name}/other", np.array(scale, np.float32))
+            node.input[1] = f"{node.name}/other"
+    return both
+
+
+def placeholders(function: Any) -> list[str]:
+    values = [value for node in function.node_def for value in node.attr.values()]
+    return [value.placeholder for value in values if value.WhichOneof("value") == "placeholder"]
+
+
+@pytest.mark.parametrize("name", ["pos_half", "pos_transpose_4chw", "v2_od_api_min80"])
+def test_function_stands_by_itself(name: str) -> None:
+    """What loads a SavedModel, and TensorFlow Lite, take it away from the nodes that give its attributes."""
+    after = parse(fuse_decode_bbox((DATA / f"{name}.pb").read_bytes())[0])
+    (function,) = after.library.function
+    assert placeholders(function) == []
+    (node,) = (node for node in after.node if node.op == function.signature.name)
+    assert {each.name: each.default_value for each in function.signature.attr} == dict(node.attr)
+
+
+@pytest.mark.parametrize("scales", [(), (20, 20, 10, 10)])
+def test_two_decodes_of_one_graph(execute: Any, scales: tuple[float, ...]) -> None:
+    """With other numbers, the function reads them from its node, and a SavedModel has room for one of both."""
+    before = two_stages(scales)
+    data, findings = fuse_decode_bbox(before.SerializeToString())
+    assert [finding.fused for finding in findings] == [True, True]
+    after = parse(data)
+    (function,) = after.library.function
+    assert bool(placeholders(function)) == bool(scales)
+    given, _ = golden("v2_od_api_min80")
+    feeds = {f"stage_{stage}/{key}": value for stage in (1, 2) for key, value in given.items()}
+    outputs = [f"stage_{stage}/{name}" for stage in (1, 2) for name in index()["v2_od_api_min80"]["outputs"]]
+    for left, right in zip(execute(before, feeds, outputs), execute(after, feeds, outputs), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-4)
+    saved = messages()["SavedModel"]()
+    saved.meta_graphs.add().graph_def.CopyFrom(before)
+    data, findings = fuse_decode_bbox(saved.SerializeToString())
+    assert [finding.fused for finding in findings] == [True, not scales]
+    assert not scales or "another function DecodeBboxV2 already, with other numbers in it" in findings[1].reason
+    assert placeholders(messages()["SavedModel"].FromString(data).meta_graphs[0].graph_def.library.function[0]) == []
+
+
 def test_saved_model_keeps_all_but_the_graph(tmp_path: Any) -> None:
     saved = messages()["SavedModel"](saved_model_schema_version=1)
     saved.meta_graphs.add().graph_def.CopyFrom(graph_def("pos_half"))

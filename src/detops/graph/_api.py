@@ -129,7 +129,7 @@ def search(loaded: Loaded) -> list[Result]:
         for result in find_in(graph):
             if result.proof is not None:
                 try:
-                    writer.check_room(loaded.proto, result.proof, accepted)
+                    writer.check_room(loaded, result.proof, accepted)
                     checked = check(graph, result.proof)
                     accepted.append(result.proof)
                     result = replace(result, finding=replace(result.finding, checked=checked))

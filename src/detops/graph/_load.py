@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ class Loaded:
     proto: Any  # onnx.ModelProto, or a GraphDef
     graphs: list[Graph]
     restore: Callable[[Any], Any]  # from a message like `proto` to the kind that came in
+    saved: bool = False  # the graph is a SavedModel's
 
     @property
     def dialect(self) -> str:
@@ -55,7 +56,7 @@ def load(model: Any) -> Loaded:
         return Loaded(copy, _onnx_io.read_graphs(copy, None), lambda proto: proto)
     if name in ("tensorflow.GraphDef", "tensorflow.SavedModel"):
         loaded = _load_bytes(model.SerializeToString(), None)
-        return Loaded(loaded.proto, loaded.graphs, lambda proto: type(model).FromString(loaded.restore(proto)))
+        return replace(loaded, restore=lambda proto: type(model).FromString(loaded.restore(proto)))
     raise TypeError(f"model: expected {WANTED}, got {type(model).__name__}")
 
 
@@ -102,7 +103,7 @@ def _load_saved(saved: Any) -> Loaded:
         changed.meta_graphs[0].graph_def.CopyFrom(proto)
         return bytes(changed.SerializeToString())
 
-    return Loaded(graph_def, [_tf_io.read_graph(graph_def)], restore)
+    return Loaded(graph_def, [_tf_io.read_graph(graph_def)], restore, saved=True)
 
 
 def _load_text(text: str) -> Loaded:

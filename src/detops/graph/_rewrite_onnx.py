@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from detops.graph._prove import Proof
 from detops.graph._rewrite import Plan
 from detops.graph._schema import DOMAIN, VERSION, Parameters
 from detops.graph._view import Graph
+
+if TYPE_CHECKING:
+    from detops.graph._load import Loaded
 
 MIN_OPSET = 11  # Split, Concat and Flatten take a negative axis from here on
 MIN_IR = 8  # model-local functions
@@ -27,9 +30,10 @@ def apply(model: Any, plans: Sequence[Plan]) -> None:
             add_function(model, proof.parameters, opset)
 
 
-def check_room(model: Any, proof: Proof, accepted: Sequence[Proof]) -> None:
+def check_room(loaded: Loaded, proof: Proof, accepted: Sequence[Proof]) -> None:
     """Refuse where the model cannot hold the node's function: a model has one of each name."""
-    opset, values = default_opset(model), proof.parameters
+    model, values = loaded.proto, proof.parameters
+    opset = default_opset(model)
     if opset < MIN_OPSET:
         raise Refusal(f"the model is of opset {opset}; the node's function needs {MIN_OPSET} or later", depth=8)
     function, present = function_for(values, opset), _present(model, values.operator)

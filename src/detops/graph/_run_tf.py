@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph import _rewrite_tf
 from detops.graph._evaluate import static_shape
+from detops.graph._function_tf import make_node
 from detops.graph._prove import Proof
+from detops.graph._rewrite_tf import add_function
 from detops.graph._tf_schema import messages
-from detops.graph._tf_tensors import number_of
+from detops.graph._tf_tensors import number_of, set_tensor
 from detops.graph._view import Graph
 
 Array = NDArray[Any]
@@ -43,12 +44,12 @@ def graph_defs(graph: Graph, proof: Proof) -> tuple[Any, Any]:
     for name, value in constants.items():
         node = before.node.add(name=name, op="Const")
         node.attr["dtype"].type = number_of(value.dtype)
-        _rewrite_tf.set_tensor(node.attr["value"].tensor, value)
+        set_tensor(node.attr["value"].tensor, value)
     fused = after.node.add()
-    fused.CopyFrom(_rewrite_tf.make_node(proof, proof.decoded_boxes.partition(":")[0]))
+    fused.CopyFrom(make_node(proof, proof.decoded_boxes.partition(":")[0]))
     del fused.input[:]
     fused.input.extend(given.values())
-    _rewrite_tf.add_function(after, proof)
+    add_function(after, [proof])
     return before, after
 
 

@@ -60,6 +60,15 @@ def number_of(dtype: np.dtype[Any]) -> int:
     return next(DATA_TYPES.index(name) for name, kind in _NUMPY_TYPES.items() if np.dtype(kind) == dtype)
 
 
+def set_tensor(tensor: Any, value: np.ndarray[Any, Any]) -> None:
+    """Write an array into a TensorProto."""
+    tensor.dtype = number_of(value.dtype)
+    tensor.tensor_shape.SetInParent()
+    for size in value.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    tensor.tensor_content = value.astype(value.dtype.newbyteorder("<")).tobytes()
+
+
 def tensor_value(tensor: Any) -> NDArray[Any] | None:
     """Return the value of a TensorProto; None where it is too large, torn or not numeric."""
     shape = shape_of(tensor.tensor_shape)
