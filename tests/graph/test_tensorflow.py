@@ -206,6 +206,19 @@ def test_text_keeps_what_is_not_ours_to_read() -> None:
     assert more.node[0] in back.node
 
 
+def test_decode_at_the_end_of_a_graph_is_fused(execute: Any) -> None:
+    """Its last Reshape is an output by its name, which the node takes over."""
+    before = graph_def("pos_concat_last_axis")
+    end = next(place for place, node in enumerate(before.node) if node.name.endswith("/Reshape_2"))
+    output = before.node[end].name
+    del before.node[end + 1 :]
+    data, (finding,) = fuse_decode_bbox(before.SerializeToString())
+    assert (finding.fused, finding.decoded_boxes) == (True, f"{output}:0")
+    feeds, _ = golden("pos_concat_last_axis")
+    left, right = (execute(graph, feeds, [output])[0] for graph in (before, parse(data)))
+    np.testing.assert_array_equal(left, right)
+
+
 def two_stages(scales: tuple[float, ...]) -> Any:
     """Return the decode of the fixture with classes twice, the second time with other scales."""
     first = graph_def("v2_od_api_min80")

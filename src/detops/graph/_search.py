@@ -183,7 +183,7 @@ def _extensions(graph: Graph, tensor: str) -> list[str]:
         operator = operator_of(graph, readers[0])
         if operator is None or operator.kind != "move" or operator.data_inputs(readers[0]) != (found[-1],):
             break
-        if graph.dialect == "tensorflow" and readers[0].outputs[0] in graph.outputs:
-            break  # the last node of a GraphDef is what its users ask for by name
+        if readers[0].op == "Identity" and graph.dialect == "tensorflow" and readers[0].outputs[0] in graph.outputs:
+            break  # an Identity at the end of a GraphDef is a name that its users gave, beside that of the decode
         found.append(readers[0].outputs[0])
     return found
