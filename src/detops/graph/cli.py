@@ -43,12 +43,11 @@ def add_parsers(subparsers: Any) -> None:
 
 def run_inspect(arguments: argparse.Namespace) -> int:
     """Print the report on a model; return the exit code."""
-    from detops.graph import report
+    from detops.graph.report import decode_section
     from detops.onnx.report import operators_section, runtime_section
 
-    report.add_section(operators_section)
-    report.add_section(runtime_section)
-    found = report.sections(arguments.model)
+    made = [maker(arguments.model) for maker in (decode_section, operators_section, runtime_section)]
+    found = [section for section in made if section is not None]
     if arguments.json:
         document = {"model": arguments.model} | {section.key: section.data for section in found}
         print(json.dumps(document, indent=2))

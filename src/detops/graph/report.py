@@ -1,8 +1,4 @@
-"""What `detops inspect` prints: sections of a report on a model, each as a table for people and as JSON.
-
-The box decodes are one section. Others are added with `add_section`, a function of the model's path that returns a
-`Section`, or None where it has nothing to say about that kind of model.
-"""
+"""The box decodes of a model, as a section of what `detops inspect` prints: a table for people, and JSON."""
 
 from __future__ import annotations
 
@@ -39,9 +35,6 @@ class Section:
     good: bool = True
 
 
-SectionMaker = Callable[[str], "Section | None"]
-
-
 def decode_section(path: str) -> Section:
     """Return the section on box decodes: what can be fused, and why the rest cannot."""
     findings = find_decode_bbox(path)
@@ -50,20 +43,6 @@ def decode_section(path: str) -> Section:
         "leave_alone": leave_alone(findings),
     }
     return Section("box_decodes", data, lambda: decode_table(findings))
-
-
-_makers: list[SectionMaker] = [decode_section]
-
-
-def add_section(maker: SectionMaker) -> None:
-    """Add a section to every report; the sections come in the order in which they were added."""
-    if maker not in _makers:
-        _makers.append(maker)
-
-
-def sections(path: str) -> list[Section]:
-    """Return all sections of the report on a model."""
-    return [section for section in (maker(path) for maker in _makers) if section is not None]
 
 
 def leave_alone(findings: Sequence[Finding]) -> list[str]:
