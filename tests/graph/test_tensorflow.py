@@ -291,6 +291,46 @@ def test_saved_model_keeps_all_but_the_graph(tmp_path: Any) -> None:
         assert unknown in fused
 
 
+def saved_model(graph: Any, signature: dict[str, list[str]], collection: str = "") -> bytes:
+    """Return a SavedModel whose signature feeds and reads tensors by their names."""
+    names = messages()["GraphNames"]()
+    for key, listed in signature.items():
+        for place, name in enumerate(listed):
+            getattr(names.signature_def["serving_default"], key)[str(place)].name = name
+    if collection:
+        names.collection_def["saved_model_main_op"].node_list.value.append(collection)
+    meta = messages()["MetaGraphDef"](graph_def=graph).SerializeToString() + names.SerializeToString()
+    return bytes(b"\x08\x01\x12" + _varint(len(meta)) + meta)
+
+
+SCOPE = "rpn/decode_bbox_target"
+
+
+@pytest.mark.parametrize("collection", [False, True])
+@pytest.mark.parametrize(("inner", "refused"), [("Reshape", False), ("Exp", True), ("Reshape_2", False)])
+def test_what_a_saved_model_reads_stays(inner: str, refused: bool, collection: bool) -> None:
+    graph, name = graph_def("pos_half"), f"{SCOPE}/{inner}"
+    signature = {"outputs": ["boxes:0"] if collection else ["boxes:0", f"{name}:0"]}
+    data, (finding,) = fuse_decode_bbox(saved_model(graph, signature, name if collection else ""))
+    assert finding.fused != refused
+    assert not refused or "is read outside it, by the graph's output" in finding.reason
+    after = messages()["SavedModel"].FromString(data).meta_graphs[0].graph_def
+    assert name in {node.name for node in after.node}
+
+
+@pytest.mark.parametrize(
+    ("inner", "predictions"), [("Reshape", f"{SCOPE}/Reshape:0"), ("mul_4/y", None), ("Exp", None), ("mul", None)]
+)
+def test_what_a_saved_model_feeds_is_no_part_of_a_decode(inner: str, predictions: str | None) -> None:
+    """A signature may feed any tensor, a constant too; it has the rank that its user gives it."""
+    signature = {"inputs": ["anchors:0", f"{SCOPE}/{inner}:0"], "outputs": ["boxes:0"]}
+    data, findings = fuse_decode_bbox(saved_model(graph_def("pos_half"), signature))
+    assert [finding.fused for finding in findings] in ([], [False])
+    assert all(finding.box_predictions == predictions for finding in findings if predictions)
+    after = messages()["SavedModel"].FromString(data).meta_graphs[0].graph_def
+    assert after == graph_def("pos_half")
+
+
 def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 127:

@@ -103,7 +103,25 @@ def _load_saved(saved: Any) -> Loaded:
         changed.meta_graphs[0].graph_def.CopyFrom(proto)
         return bytes(changed.SerializeToString())
 
-    return Loaded(graph_def, [_tf_io.read_graph(graph_def)], restore, saved=True)
+    fed, read = _named(saved.meta_graphs[0])
+    return Loaded(graph_def, [_tf_io.read_graph(graph_def, fed, read)], restore, saved=True)
+
+
+def _named(meta_graph: Any) -> tuple[set[str], set[str]]:
+    """Return the tensors that the signatures of a SavedModel feed, and those that they or its collections read."""
+    names = messages()["GraphNames"].FromString(meta_graph.SerializeToString())
+    fed = {name for each in names.signature_def.values() for info in each.inputs.values() for name in _tensors(info)}
+    read = {name for each in names.signature_def.values() for info in each.outputs.values() for name in _tensors(info)}
+    return fed, read | {name for each in names.collection_def.values() for name in each.node_list.value}
+
+
+def _tensors(info: Any) -> list[str]:
+    """Return the names in a TensorInfo: of one tensor, or of the parts of a sparse or another one."""
+    sparse = info.coo_sparse
+    listed = [info.name, sparse.values_tensor_name, sparse.indices_tensor_name, sparse.dense_shape_tensor_name]
+    return [name for name in listed if name] + [
+        name for part in info.composite_tensor.components for name in _tensors(part)
+    ]
 
 
 def _load_text(text: str) -> Loaded:

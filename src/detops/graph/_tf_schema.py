@@ -56,6 +56,14 @@ _MESSAGES: dict[str, str] = {
     "|debug_info 5 GraphDebugInfo",
     "MetaGraphDef": "graph_def 2 GraphDef",
     "SavedModel": "saved_model_schema_version 1 int64|meta_graphs 2 *MetaGraphDef",
+    # what a MetaGraphDef names of its graph; read by itself, so that a MetaGraphDef comes back byte by byte
+    "GraphNames": "collection_def 4 string:CollectionDef|signature_def 5 string:SignatureDef",
+    "CollectionDef": "node_list 1 NodeList",
+    "NodeList": "value 1 *string",
+    "SignatureDef": "inputs 1 string:TensorInfo|outputs 2 string:TensorInfo",
+    "TensorInfo": "name 1 string|coo_sparse 4 CooSparse|composite_tensor 5 CompositeTensor",
+    "CooSparse": "values_tensor_name 1 string|indices_tensor_name 2 string|dense_shape_tensor_name 3 string",
+    "CompositeTensor": "components 2 *TensorInfo",
 }
 
 # Messages of proto2: they tell a field that is given from one that is 0.
