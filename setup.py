@@ -1,9 +1,12 @@
 """Build the compiled kernels: each .pyx once, compiled per element type and vector instruction set."""
 
 import copy
+import importlib
 import os
 import platform
 import sys
+from pathlib import Path
+from types import ModuleType
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
@@ -69,9 +72,11 @@ STRICT = (
 CONTRACTED = {"deform_conv"}
 CONTRACT = [] if WINDOWS else ["-ffp-contract=fast"]
 WARNINGS = [] if WINDOWS else ["-Wno-unused-function", "-Wno-unused-variable", "-Wno-tautological-compare"]
+# Cython text that is made from Python's: the folder is among those that .pyx files include from.
+GENERATED = Path("build/cython/generated")
 OPTIONS = {
     "build_dir": "build/cython",
-    "include_path": ["src/detops/_cython"],
+    "include_path": ["src/detops/_cython", str(GENERATED)],
     "compiler_directives": {
         "language_level": 3,
         "boundscheck": False,
@@ -82,8 +87,19 @@ OPTIONS = {
 }
 
 
+def generate() -> None:
+    """Write the Cython text that is made from modules of detops, which cannot be imported as a whole yet."""
+    for package in ("detops", "detops.onnx"):
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = [f"src/{package.replace('.', '/')}"]
+    importlib.import_module("detops._generated").write(GENERATED)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "detops"]:
+        del sys.modules[name]
+
+
 def extensions() -> list[Extension]:
     """One C file per .pyx; the element type is a macro, the instruction set a flag, and both name the package."""
+    generate()
     built = []
     for module, builds in KERNELS.items():
         (translated,) = cythonize(Extension(module, [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)

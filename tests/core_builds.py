@@ -13,7 +13,7 @@ import numpy as np
 from Cython.Build import cythonize
 from setuptools import Distribution, Extension
 
-from detops import _core
+from detops import _codes, _core, _generated
 from detops._core import _shim, scalar
 from detops._cuda.device import cuda, jit, launch
 from detops._cython.cpu import instruction_sets
@@ -77,6 +77,7 @@ def plain_functions() -> dict[str, Callable]:
     """The core's functions as Python runs them, with an ``int`` that knows where C's is undefined."""
     namespace: dict = {**_core.defined(scalar), "cython": _shim, "int": whole}
     namespace |= {"real": float, "element": float}
+    namespace |= {codes.__name__: codes for codes in _codes.CODES}
     for name, source in core_sources().items():
         tree = ast.parse(source)
         tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -142,9 +143,10 @@ def compile_cython(folder: Path) -> dict[tuple[str, bool], ModuleType]:
     includes = "".join(f'include "{FOLDER / name}.py"\n' for name in sources)
     text = 'include "scalar.pxi"\n' + includes + "".join(wrapper(*item) for item in SIGNATURES.items())
     (folder / "core.pyx").write_text(text)
+    _generated.write(folder)
     (translated,) = cythonize(
         Extension("core", [str(folder / "core.pyx")]),
-        include_path=[str(FOLDER.parent / "_cython")],
+        include_path=[str(FOLDER.parent / "_cython"), str(folder)],
         build_dir=str(folder),
         compiler_directives={"language_level": 3, "cdivision": True},
         quiet=True,

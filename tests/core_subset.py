@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import detops._core
+from detops._codes import CODES
 
 # Sources are the repository's: what is installed holds no .pxi.
 FOLDER = Path(__file__).parents[1] / "src" / "detops" / "_core"
@@ -23,6 +24,9 @@ CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 # What scalar.pxi declares: the types of the functions of _core/scalar.py.
 DECLARED = re.compile(r"^ *(?:cdef inline )?(real|Py_ssize_t) (\w+)(?: \"\w+\")? ?\(([^)]*)\)", re.MULTILINE)
 SCALAR_PXI = FOLDER.parent / "_cython" / "scalar.pxi"
+
+# Options by the names of their codes: constants to all compilers.
+MEMBERS = {codes.__name__: codes.__members__ for codes in CODES}
 
 Type = str | tuple[str, ...]
 
@@ -91,8 +95,12 @@ def _imports_core(node: ast.stmt) -> bool:
         isinstance(node, ast.If)
         and ast.unparse(node.test) == "not cython.compiled"
         and not node.orelse
-        and all(isinstance(s, ast.ImportFrom) and str(s.module).startswith("detops._core.") for s in node.body)
+        and all(isinstance(s, ast.ImportFrom) and _is_shared(str(s.module)) for s in node.body)
     )
+
+
+def _is_shared(module: str) -> bool:
+    return module == "detops._codes" or module.startswith("detops._core.")
 
 
 @dataclass
@@ -176,6 +184,8 @@ class Function:
         match node:
             case ast.Name(id=name):
                 return self.variables.get(name) or self.fault(node, f"{name} is not an annotated local variable")
+            case ast.Attribute(value=ast.Name(id=codes), attr=name) if name in MEMBERS.get(codes, ()):
+                return "index"
             case ast.Constant(value=bool()):
                 return "truth"
             case ast.Constant(value=int()):

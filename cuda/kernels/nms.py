@@ -9,12 +9,14 @@ compared with what the chunk has kept. Memory grows with the number of candidate
 import numpy as np
 from numba.extending import register_jitable
 
+from detops._codes import BoxForm
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
 from detops._cuda.device import SIMULATED, cuda, empty, jit, launch, to_device
 
 # The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
 BITS, WORDS = (4, 2) if SIMULATED else (32, 16)
 CHUNK = BITS * WORDS
+CORNERS = BoxForm.CORNERS.value
 
 
 @jit
@@ -151,7 +153,7 @@ def nms(
     by_segment = np.argsort(segments, kind="stable")
     by_segment = by_segment[leading(segments[by_segment], top_k)]
     kept = np.zeros(order.size, bool)
-    kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, 0, offset)
+    kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, CORNERS, offset)
     result = order[kept][:limit]
     found.copy_to_device(np.array([result.size]))
     if result.size:

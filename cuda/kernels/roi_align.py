@@ -2,12 +2,11 @@
 
 import math
 
+from detops._codes import RoiMode
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
 from detops._core.scalar import typed
 from detops._cuda.device import cuda, jit, launch
-
-AVG, MAX, CORNER_MAX = range(3)
 
 
 @jit
@@ -50,15 +49,15 @@ def align_kernel(features, rois, images, scale, ratio, aligned, mode, out):
                 if in_y and in_x:
                     wa, wb, wc, wd = bilinear_weights(dy, dx)
                     va, vb, vc, vd = plane[top, left], plane[top, right], plane[bottom, left], plane[bottom, right]
-                    if mode == CORNER_MAX:
+                    if mode == RoiMode.CORNER_MAX:
                         value = largest_part(va, vb, vc, vd, wa, wb, wc, wd)
                     else:
                         value = blend(va, vb, vc, vd, wa, wb, wc, wd)
-                if mode == AVG:
+                if mode == RoiMode.AVG:
                     result += value
                 else:
                     result = larger(result, value) if a + b > 0 else value
-        if mode == AVG and grid_y * grid_x > 0:
+        if mode == RoiMode.AVG and grid_y * grid_x > 0:
             result /= typed(grid_y * grid_x, scale)
         out[r, c, i, j] = result
 

@@ -7,11 +7,10 @@ from numpy.typing import ArrayLike
 
 from detops import _checks
 from detops._call import Call
+from detops._codes import Border, GridMode, words
 
-# Elements that a sample weighs along each axis, by the names of ONNX and of torch.
-TAPS = {"linear": 2, "nearest": 1, "cubic": 4, "bilinear": 2, "bicubic": 4}
-BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
-REFLECT_FIRST = 3  # reflection of a position before its nearest element is chosen
+MODES = words(GridMode)
+PADDING_MODES = words(Border, without=[Border.REFLECT_FIRST])
 
 
 def grid_sample(
@@ -90,11 +89,11 @@ def grid_sample(
     """
     call = Call(backend, x=x, grid=grid)
     dtype = call.check_dtype(_checks.FLOATS, "x", "grid")
-    taps = TAPS[_checks.choice("mode", mode, TAPS)]
-    border = BORDERS[_checks.choice("padding_mode", padding_mode, BORDERS)]
+    taps = MODES[_checks.choice("mode", mode, MODES)]
+    border = PADDING_MODES[_checks.choice("padding_mode", padding_mode, PADDING_MODES)]
     align_corners = _checks.flag("align_corners", align_corners)
-    if _checks.flag("reflect_first", reflect_first) and (taps, border) == (1, BORDERS["reflection"]):
-        border = REFLECT_FIRST
+    if _checks.flag("reflect_first", reflect_first) and (taps, border) == (GridMode.NEAREST, Border.REFLECTION):
+        border = Border.REFLECT_FIRST.value
     shape, points = _shapes(tuple(call["x"].shape), tuple(call["grid"].shape))
     if border and 0 in shape[2:]:
         raise ValueError(f"x: expected spatial axes of at least 1 for padding_mode {padding_mode!r}, got {shape}")

@@ -7,9 +7,7 @@ from numpy.typing import ArrayLike
 
 from detops import _checks, _suppression
 from detops._call import Call
-
-# The forms of a box that _core/iou.py knows.
-CORNERS, CORNERS_IN_ANY_ORDER, CENTRE_AND_SIZE = range(3)
+from detops._codes import BoxForm
 
 
 def non_max_suppression(
@@ -94,7 +92,8 @@ def non_max_suppression(
            [0, 1, 1]])
     """
     call = Call(backend, boxes=boxes, scores=scores)
-    form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS_IN_ANY_ORDER
+    centered = _checks.flag("center_point_box", center_point_box)
+    form = (BoxForm.CENTER_AND_SIZE if centered else BoxForm.CORNERS_IN_ANY_ORDER).value
     limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0)
     limits = (limit, pre_nms_top_k, max_output_boxes_total)
     selected, found, _ = _select(call, limits, iou_threshold, score_threshold, True, form, 0.0)
@@ -182,7 +181,8 @@ def non_max_suppression_padded(
            [-1, -1, -1]], dtype=int32)
     """
     call = Call(backend, boxes=boxes, scores=scores)
-    form = CENTRE_AND_SIZE if _checks.flag("center_point_box", center_point_box) else CORNERS
+    centered = _checks.flag("center_point_box", center_point_box)
+    form = (BoxForm.CENTER_AND_SIZE if centered else BoxForm.CORNERS).value
     limit = _checks.integer("max_output_boxes_per_class", max_output_boxes_per_class, at_least=0) or None
     added = _suppression.offset(offset)
     limits = (limit, pre_nms_top_k, max_output_boxes_total)

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from detops import _checks, _rois
 from detops._call import Call
+from detops._codes import RoiMode, words
 
-# What the kernels call the modes.
-MODES = {"avg": 0, "max": 1, "corner_max": 2}
+MODES = words(RoiMode)
 
 MAX_POINTS = 2**24
 

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from detops import _checks
 from detops._call import HOST, Call
+from detops._codes import Reduction, words
 
-REDUCTIONS = ("none", "add", "mul", "min", "max")
+REDUCTIONS = words(Reduction)
 # For 0 and 1 a sum is the larger, and a product the smaller.
 _OF_BOOL = {"add": "max", "mul": "min"}
 _INT64 = np.dtype(np.int64)
@@ -102,7 +103,7 @@ def scatter_nd(
 
 def code_of(reduction: str, dtype: np.dtype) -> int:
     """What the kernels call a reduction of elements of this dtype."""
-    return REDUCTIONS.index(_OF_BOOL.get(reduction, reduction) if dtype == np.bool_ else reduction)
+    return REDUCTIONS[_OF_BOOL.get(reduction, reduction) if dtype == np.bool_ else reduction]
 
 
 def _native(dtype: np.dtype) -> np.dtype:

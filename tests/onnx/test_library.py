@@ -12,6 +12,7 @@ from onnx import helper, parser
 
 import detops
 import detops.onnx
+from detops import _generated
 from detops.onnx import _library
 from detops.onnx._table import OPERATORS, REQUIRED
 from tests.onnx.models import model, run_native, run_reference
@@ -96,10 +97,11 @@ def test_callbacks_hold_no_python(tmp_path: Path) -> None:
     from Cython.Build.Dependencies import cythonize_one
     from Cython.Compiler.Main import CompilationOptions, default_options
 
+    _generated.write(tmp_path)
     translated = tmp_path / "_native.c"
     options = CompilationOptions(
         default_options,
-        include_path=[str(SOURCES.parent / "_cython")],
+        include_path=[str(SOURCES.parent / "_cython"), str(tmp_path)],
         compiler_directives={"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True},
         output_file=str(translated),
     )

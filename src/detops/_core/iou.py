@@ -3,6 +3,7 @@
 import cython
 
 if not cython.compiled:
+    from detops._codes import BoxForm
     from detops._core.scalar import product, real, typed
 
 
@@ -11,11 +12,11 @@ if not cython.compiled:
 @cython.nogil
 @cython.exceptval(check=False)
 def box_side(first: real, second: real, form: cython.Py_ssize_t) -> tuple[real, real]:
-    """Ends of a side, from its ends as they are (form 0), in either order (1), or from its centre and length (2)."""
+    """Ends of a side: its ends as they are, in either order, or from its center and length."""
     half: real = product(second, typed(0.5, second))
-    if form == 2:
+    if form == BoxForm.CENTER_AND_SIZE:
         return first - half, first + half
-    if form == 1 and first > second:
+    if form == BoxForm.CORNERS_IN_ANY_ORDER and first > second:
         return second, first
     return first, second
 

@@ -2,6 +2,7 @@
 import cython
 
 if not cython.compiled:
+    from detops._codes import Border
     from detops._core.scalar import product, real, typed
 
 
@@ -59,8 +60,7 @@ def bilinear_taps(
 
 
 # Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
-# the ends is told by a border: 0 for zeros, 1 for the end's own element repeated, 2 for reflection of the taps, 3 for
-# reflection of the position before its nearest element is chosen (of one tap alone).
+# the ends is told by a border.
 
 
 @cython.cfunc
@@ -88,15 +88,15 @@ def confine(position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, 
 
     NaN is outside under zeros, else it is element 0; so is an infinite position under reflection.
     """
-    if border == 2:
+    if border == Border.REFLECTION:
         return fold(position, size, align_corners)
-    if border == 3:
+    if border == Border.REFLECT_FIRST:
         return mirror(fold(position, size, align_corners), size, align_corners)
     # So far out that all taps of a cubic are outside. One choice after the other, not early returns: so compilers
     # can turn a loop over positions into vector code.
     low: real = typed(-3, position)
     high: real = typed(size + 2, position)
-    known: real = typed(0, position) if border == 1 and position != position else position
+    known: real = typed(0, position) if border == Border.BORDER and position != position else position
     raised: real = known if known > low else low
     return raised if raised < high else high
 
@@ -163,12 +163,12 @@ def tap_index(
     index: cython.Py_ssize_t, size: cython.Py_ssize_t, border: cython.Py_ssize_t, align_corners: cython.bint
 ) -> cython.Py_ssize_t:
     """The element that a tap reads: -1 for none, which counts as 0."""
-    if border == 2:
+    if border == Border.REFLECTION:
         return reflect(index, size, align_corners)
     if index < 0:
-        return -1 if border == 0 else 0
+        return -1 if border == Border.ZEROS else 0
     if index >= size:
-        return -1 if border == 0 else size - 1
+        return -1 if border == Border.ZEROS else size - 1
     return index
 
 
@@ -227,7 +227,7 @@ def linear_taps(position: real, size: cython.Py_ssize_t) -> tuple[cython.Py_ssiz
     low: cython.Py_ssize_t
     fraction: real
     low, fraction = floor_split(known)
-    return tap_index(low, size, 0, False), tap_index(low + 1, size, 0, False), fraction
+    return tap_index(low, size, Border.ZEROS, False), tap_index(low + 1, size, Border.ZEROS, False), fraction
 
 
 @cython.cfunc

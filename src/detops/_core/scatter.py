@@ -2,6 +2,7 @@
 import cython
 
 if not cython.compiled:
+    from detops._codes import Reduction
     from detops._core.scalar import element
 
 
@@ -28,13 +29,13 @@ def next_offset(offset: cython.Py_ssize_t, index: cython.Py_ssize_t, length: cyt
 @cython.nogil
 @cython.exceptval(check=False)
 def reduced(reduction: cython.Py_ssize_t, current: element, update: element) -> element:
-    """An element with an update: 0 replaces, 1 adds, 2 multiplies, 3 takes the smaller, 4 the larger; a NaN wins."""
-    if reduction == 1:
+    """An element with an update, which replaces it where nothing else is said; of minima and maxima a NaN wins."""
+    if reduction == Reduction.ADD:
         return current + update
-    if reduction == 2:
+    if reduction == Reduction.MUL:
         return current * update
-    if reduction == 3:
+    if reduction == Reduction.MIN:
         return update if (update < current) | (update != update) else current
-    if reduction == 4:
+    if reduction == Reduction.MAX:
         return update if (update > current) | (update != update) else current
     return update

@@ -204,8 +204,8 @@ cdef api int encode_bbox_operator(const void* arguments, const Team* team) noexc
 cdef int _execute(operator_t operator, subject, anchors, double lower_clip, double decode_clip, scales, means,
                   Py_ssize_t classes, Py_ssize_t inner, out) except -1:
     cdef Boxes boxes
-    boxes.subject = <const real*> data(subject)
-    boxes.anchors = <const real*> data(anchors)
+    boxes.subject = <const real*> address(subject)
+    boxes.anchors = <const real*> address(anchors)
     boxes.out = <real*> mutable(out)
     boxes.count = out.size // 4
     boxes.anchor_count = anchors.size // 4

@@ -2,7 +2,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 
-cdef inline void* _address(object array, int flags) except? NULL:
+cdef inline void* _start_of(object array, int flags) except? NULL:
     # The caller's argument keeps the array alive, so the buffer need not be held.
     cdef Py_buffer view
     PyObject_GetBuffer(array, &view, flags)
@@ -11,11 +11,11 @@ cdef inline void* _address(object array, int flags) except? NULL:
     return start
 
 
-cdef inline const void* data(object array) except? NULL:
+cdef inline const void* address(object array) except? NULL:
     """Start of a C-contiguous array that is only read; NULL for None."""
-    return NULL if array is None else _address(array, PyBUF_SIMPLE)
+    return NULL if array is None else _start_of(array, PyBUF_SIMPLE)
 
 
 cdef inline void* mutable(object array) except? NULL:
     """Start of a C-contiguous array that is written; NULL for None."""
-    return NULL if array is None else _address(array, PyBUF_WRITABLE)
+    return NULL if array is None else _start_of(array, PyBUF_WRITABLE)

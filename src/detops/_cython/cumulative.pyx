@@ -248,7 +248,7 @@ cdef api int cumulative_operator(const void* arguments, const Team* team) noexce
 
 def cumulative(x, bint smallest, values, indices):
     cdef Cumulative scan
-    scan.x = <const element*> data(x)
+    scan.x = <const element*> address(x)
     scan.values = <element*> mutable(values)
     scan.indices = <long long*> mutable(indices)
     scan.outer, scan.length, scan.inner = x.shape

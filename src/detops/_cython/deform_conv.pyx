@@ -117,11 +117,11 @@ cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noe
 
 def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, groups, offset_groups, im2col_step, out):
     cdef DeformConv conv
-    conv.x = <const real*> data(x)
-    conv.offset = <const real*> data(offset)
-    conv.weight = <const real*> data(weight)
-    conv.bias = <const real*> data(bias)
-    conv.mask = <const real*> data(mask)
+    conv.x = <const real*> address(x)
+    conv.offset = <const real*> address(offset)
+    conv.weight = <const real*> address(weight)
+    conv.bias = <const real*> address(bias)
+    conv.mask = <const real*> address(mask)
     conv.out = <real*> mutable(out)
     conv.images, conv.channels, conv.height, conv.width = x.shape
     conv.outputs, _, conv.kernel_height, conv.kernel_width = weight.shape

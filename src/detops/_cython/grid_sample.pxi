@@ -13,8 +13,8 @@ cdef struct GridSample:
     # Elements from one to the next along each of these axes, and from channel to channel.
     Py_ssize_t[4] strides
     Py_ssize_t axes
-    # Elements that a sample weighs along an axis: 1 nearest, 2 linear, 4 cubic.
+    # A GridMode: the elements that a sample weighs along an axis.
     Py_ssize_t taps
-    # 0 zeros, 1 border, 2 reflection, 3 reflection of a position before its nearest element is chosen.
+    # A Border.
     Py_ssize_t border
     bint align_corners

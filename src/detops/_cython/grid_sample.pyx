@@ -112,14 +112,15 @@ cdef int sample_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
         point = item % tiles * length
         work.tile.points = min(length, sample.points - point)
         grid = sample.grid + (image * sample.points + point) * sample.axes
-        if sample.border == 0:
-            find(sample, grid, 0, work)
-        elif sample.border == 1:
-            find(sample, grid, 1, work)
-        elif sample.border == 2:
-            find(sample, grid, 2, work)
+        # The compiler makes a loop per constant border.
+        if sample.border == Border.ZEROS:
+            find(sample, grid, Border.ZEROS, work)
+        elif sample.border == Border.BORDER:
+            find(sample, grid, Border.BORDER, work)
+        elif sample.border == Border.REFLECTION:
+            find(sample, grid, Border.REFLECTION, work)
         else:
-            find(sample, grid, 3, work)
+            find(sample, grid, Border.REFLECT_FIRST, work)
         start = image * sample.channels + first
         stop = image * sample.channels + min(first + width, sample.channels)
         for channel in range(start - AHEAD, stop):
@@ -144,8 +145,8 @@ cdef api int grid_sample_operator(const void* arguments, const Team* team) noexc
 
 def grid_sample(x, grid, Py_ssize_t taps, Py_ssize_t border, bint align_corners, out):
     cdef GridSample sample
-    sample.x = <const real*> data(x)
-    sample.grid = <const real*> data(grid)
+    sample.x = <const real*> address(x)
+    sample.grid = <const real*> address(grid)
     sample.out = <real*> mutable(out)
     sample.images, sample.channels, sample.sizes[2], sample.sizes[1], sample.sizes[0] = x.shape
     sample.strides = 1, x.shape[4], x.shape[3] * x.shape[4], x.shape[2] * x.shape[3] * x.shape[4]

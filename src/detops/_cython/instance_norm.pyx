@@ -118,9 +118,9 @@ cdef api int instance_norm_operator(const void* arguments, const Team* team) noe
 
 def instance_norm(x, scale, bias, double epsilon, out):
     cdef InstanceNorm norm
-    norm.x = <const element*> data(x)
-    norm.scale = <const element*> data(scale)
-    norm.bias = <const element*> data(bias)
+    norm.x = <const element*> address(x)
+    norm.scale = <const element*> address(scale)
+    norm.bias = <const element*> address(bias)
     norm.out = <element*> mutable(out)
     norm.channels, norm.size = x.shape[1:]
     norm.instances = x.shape[0] * norm.channels

@@ -35,7 +35,7 @@ cdef struct NonMaxSuppression:
     double iou_threshold
     double score_threshold
     bint strict
-    # 0: corners, the lower first; 1: corners in either order; 2: centre and size.
+    # A BoxForm.
     Py_ssize_t form
     double offset
 

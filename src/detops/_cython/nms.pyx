@@ -21,7 +21,7 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
     cdef Labelled work
     cdef Py_ssize_t count, found, i
     work.nms = nms
-    work.rule.form, work.rule.offset, work.rule.threshold = 0, <real> nms.offset, <real> nms.iou_threshold
+    work.rule.form, work.rule.offset, work.rule.threshold = BoxForm.CORNERS, <real> nms.offset, <real> nms.iou_threshold
     work.starts = NULL
     work.items = <Candidate*> allocate(2 * nms.count * sizeof(Candidate))
     if work.items == NULL:
@@ -143,10 +143,10 @@ cdef api int selected_rows_operator(const void* arguments, const Team* team) noe
 def nms(boxes, scores, labels, thresholds, double iou_threshold, double score_threshold, bint strict,
         Py_ssize_t top_k, Py_ssize_t limit, double offset, selected, found):
     cdef Nms work
-    work.boxes = <const real*> data(boxes)
-    work.scores = <const real*> data(scores)
-    work.labels = <const long long*> data(labels)
-    work.score_thresholds = <const real*> data(thresholds)
+    work.boxes = <const real*> address(boxes)
+    work.scores = <const real*> address(scores)
+    work.labels = <const long long*> address(labels)
+    work.score_thresholds = <const real*> address(thresholds)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.count = len(scores)
@@ -162,9 +162,9 @@ def nms(boxes, scores, labels, thresholds, double iou_threshold, double score_th
 def non_max_suppression(boxes, scores, thresholds, double iou_threshold, double score_threshold, bint strict,
                         Py_ssize_t top_k, Py_ssize_t form, double offset, selected, found):
     cdef NonMaxSuppression work
-    work.boxes = <const real*> data(boxes)
-    work.scores = <const real*> data(scores)
-    work.score_thresholds = <const real*> data(thresholds)
+    work.boxes = <const real*> address(boxes)
+    work.scores = <const real*> address(scores)
+    work.score_thresholds = <const real*> address(thresholds)
     work.selected = <long long*> mutable(selected)
     work.found = <long long*> mutable(found)
     work.batches, work.classes, work.count = scores.shape
@@ -180,8 +180,8 @@ def non_max_suppression(boxes, scores, thresholds, double iou_threshold, double 
 
 def best_of_classes(scores, selected, Py_ssize_t total, found):
     cdef BestOfClasses work
-    work.scores = <const real*> data(scores)
-    work.selected = <const long long*> data(selected)
+    work.scores = <const real*> address(scores)
+    work.selected = <const long long*> address(selected)
     work.found = <long long*> mutable(found)
     work.batches, work.classes, work.count = scores.shape
     work.limit = selected.shape[2]
@@ -191,8 +191,8 @@ def best_of_classes(scores, selected, Py_ssize_t total, found):
 
 def selected_rows(selected, found, rows):
     cdef SelectedRows work
-    work.selected = <const long long*> data(selected)
-    work.found = <const long long*> data(found)
+    work.selected = <const long long*> address(selected)
+    work.found = <const long long*> address(found)
     work.batches, work.classes, work.limit = selected.shape
     work.rows = len(rows)
     work.rows64 = NULL

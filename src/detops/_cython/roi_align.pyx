@@ -152,8 +152,8 @@ cdef api int roi_align_operator(const void* arguments, const Team* team) noexcep
     cdef int failed = -1
     pooling.rois, pooling.plan = <const Rois*> arguments, &plan
     pooling.pool = average
-    if pooling.rois.mode != AVG:
-        pooling.pool = corner_maximum if pooling.rois.mode == CORNER_MAX else maximum
+    if pooling.rois.mode != RoiMode.AVG:
+        pooling.pool = corner_maximum if pooling.rois.mode == RoiMode.CORNER_MAX else maximum
     pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
     plan.first = <Py_ssize_t*> allocate_zeroed(pooling.rois.num_rois + 1, sizeof(Py_ssize_t))
     if pooling.windows != NULL and plan.first != NULL:

@@ -1,9 +1,4 @@
 # Which elements of a map the bins of rois take, and how much of each: found once, and used for all channels.
-cdef enum:
-    AVG = 0
-    MAX = 1
-    CORNER_MAX = 2
-
 cdef struct Tap:
     Py_ssize_t at
     real weight
@@ -108,8 +103,8 @@ cdef int measure_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) n
             window.empty = <real> NAN
         elif y.grid > 0 and x.grid > 0:
             plan.first[roi + 1] = (
-                measure_side(&y, rois.mode == AVG, &window.top, &window.bottom)
-                + measure_side(&x, rois.mode == AVG, &window.left, &window.right))
+                measure_side(&y, rois.mode == RoiMode.AVG, &window.top, &window.bottom)
+                + measure_side(&x, rois.mode == RoiMode.AVG, &window.left, &window.right))
     return 0
 
 
@@ -125,6 +120,6 @@ cdef int plan_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
         if area(&pooling.windows[roi]) > 0:
             sides_of(rois, roi, &y, &x)
             ends = plan.ends + roi * (y.bins + x.bins)
-            middle = plan_side(&y, rois.mode == AVG, plan.taps, plan.first[roi], ends)
-            plan_side(&x, rois.mode == AVG, plan.taps, middle, ends + y.bins)
+            middle = plan_side(&y, rois.mode == RoiMode.AVG, plan.taps, plan.first[roi], ends)
+            plan_side(&x, rois.mode == RoiMode.AVG, plan.taps, middle, ends + y.bins)
     return 0

@@ -2,6 +2,8 @@
 # per element type: fused types cannot stand in a tuple, and a build that holds no Python object is ten times smaller.
 cimport cython
 
+include "codes.pxi"
+
 cdef extern from *:
     """
     #include <math.h>

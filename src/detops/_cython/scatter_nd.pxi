@@ -15,5 +15,5 @@ cdef struct Scatter:
     Py_ssize_t row
     Py_ssize_t tuples
     Py_ssize_t depth
-    # 0 none, 1 add, 2 mul, 3 min, 4 max.
+    # A Reduction.
     Py_ssize_t reduction

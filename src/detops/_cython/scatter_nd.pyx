@@ -66,7 +66,7 @@ cdef inline void scatter_part(
             target = scatter.out + slot * row
             if row == 1:
                 target[0] = reduced(reduction, target[0], update[0])
-            elif reduction == 0:
+            elif reduction == Reduction.NONE:
                 memcpy(target, update, row * sizeof(element))
             else:
                 for j in range(row):
@@ -83,16 +83,16 @@ cdef int scatter_parts(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     for part in range(begin, end):
         first = part * plan.share
         last = min(first + plan.share, scatter.slots)
-        if scatter.reduction == 0:
-            scatter_part(scatter, 0, first, last)
-        elif scatter.reduction == 1:
-            scatter_part(scatter, 1, first, last)
-        elif scatter.reduction == 2:
-            scatter_part(scatter, 2, first, last)
-        elif scatter.reduction == 3:
-            scatter_part(scatter, 3, first, last)
+        if scatter.reduction == Reduction.NONE:
+            scatter_part(scatter, Reduction.NONE, first, last)
+        elif scatter.reduction == Reduction.ADD:
+            scatter_part(scatter, Reduction.ADD, first, last)
+        elif scatter.reduction == Reduction.MUL:
+            scatter_part(scatter, Reduction.MUL, first, last)
+        elif scatter.reduction == Reduction.MIN:
+            scatter_part(scatter, Reduction.MIN, first, last)
         else:
-            scatter_part(scatter, 4, first, last)
+            scatter_part(scatter, Reduction.MAX, first, last)
     return 0
 
 
@@ -117,20 +117,20 @@ cdef api int scatter_nd_operator(const void* arguments, const Team* team) noexce
 
 def scatter_check(indices, lengths, bad):
     cdef Scatter scatter
-    scatter.indices = <const long long*> data(indices)
-    scatter.lengths = <const long long*> data(lengths)
+    scatter.indices = <const long long*> address(indices)
+    scatter.lengths = <const long long*> address(lengths)
     scatter.bad = <long long*> mutable(bad)
     scatter.tuples, scatter.depth = indices.shape
     execute(scatter_check_operator, &scatter)
 
 
-def scatter_nd(values, indices, updates, lengths, Py_ssize_t reduction, out):
+def scatter_nd(data, indices, updates, lengths, Py_ssize_t reduction, out):
     cdef Scatter scatter
-    scatter.data = <const element*> data(values)
-    scatter.indices = <const long long*> data(indices)
-    scatter.updates = <const element*> data(updates)
+    scatter.data = <const element*> address(data)
+    scatter.indices = <const long long*> address(indices)
+    scatter.updates = <const element*> address(updates)
     scatter.out = <element*> mutable(out)
-    scatter.lengths = <const long long*> data(lengths)
+    scatter.lengths = <const long long*> address(lengths)
     scatter.slots, scatter.row = out.shape
     scatter.tuples, scatter.depth = indices.shape
     scatter.reduction = reduction

@@ -248,14 +248,14 @@ cdef int pool_rois(Pooling* pooling, const Team* team) noexcept nogil:
 
 
 cdef void describe_rois(Rois* arguments, rois, output_size, double spatial_scale) except *:
-    arguments.rois = <const real*> data(rois)
+    arguments.rois = <const real*> address(rois)
     arguments.num_rois, arguments.roi_columns = rois.shape
     arguments.out_height, arguments.out_width = output_size
     arguments.spatial_scale = spatial_scale
 
 
 cdef void describe_maps(Rois* arguments, features, batch_indices, out) except *:
-    arguments.features = <const real*> data(features)
+    arguments.features = <const real*> address(features)
     arguments.batch, arguments.channels, arguments.height, arguments.width = features.shape
-    arguments.images = <const long long*> data(batch_indices)
+    arguments.images = <const long long*> address(batch_indices)
     arguments.out = <real*> mutable(out)

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from detops._codes import BoxForm
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
 from detops._numba.spread import jit, read_only, spread
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
 LANES = 64
+CORNERS = BoxForm.CORNERS.value
 # Indices that are sorted by insertion, before runs of them are merged.
 RUN = 16
 
@@ -123,7 +125,7 @@ def select_labelled(order, boxes, labels, threshold, top_k, limit, offset):
     for end in range(1, by_label.size + 1):
         if end == by_label.size or labels[by_label[end]] != labels[by_label[start]]:
             group = by_label[start : min(end, start + top_k)]
-            for box in group[: select(group, boxes, threshold, limit, 0, offset)]:
+            for box in group[: select(group, boxes, threshold, limit, CORNERS, offset)]:
                 kept[box] = True
             start = end
     selected = 0
@@ -192,7 +194,7 @@ def nms(
     if thresholds is not None:
         order = drop_below(order, scores, labels, read_only(thresholds), strict)
     if labels is None:
-        found[0] = select(order[:top_k], boxes, real(iou_threshold), limit, 0, real(offset))
+        found[0] = select(order[:top_k], boxes, real(iou_threshold), limit, CORNERS, real(offset))
     else:
         found[0] = select_labelled(order, boxes, labels, real(iou_threshold), top_k, limit, real(offset))
     selected[: found[0]] = order[: found[0]]

@@ -3,11 +3,11 @@ column's: they are planned once for all channels, and samples that share an elem
 
 import numpy as np
 
+from detops._codes import RoiMode
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
 from detops._numba.spread import jit, spread
 
-AVG, MAX, CORNER_MAX = range(3)
 # A length that is not asked for: no constant, for which Numba would compile all again.
 NOWHERE = np.int64(0)
 
@@ -177,7 +177,7 @@ def roi_align(features, rois, batch_indices, output_size, spatial_scale, samplin
     """Kernel of roi_align."""
     scale = out.dtype.type(spatial_scale)
     reads = (features, rois, batch_indices, output_size, scale, sampling_ratio, aligned)
-    if mode == AVG:
+    if mode == RoiMode.AVG:
         spread(average_loop, out.shape[0], 4, reads, out)
     else:
-        spread(maximum_loop, out.shape[0], 4, (*reads, mode == CORNER_MAX), out)
+        spread(maximum_loop, out.shape[0], 4, (*reads, mode == RoiMode.CORNER_MAX), out)

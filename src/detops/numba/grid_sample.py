@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from detops._codes import Border, GridMode
 from detops._numba.grid_sample import sample
-from detops.grid_sample import BORDERS, REFLECT_FIRST, TAPS
+from detops.grid_sample import MODES, PADDING_MODES
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
@@ -40,16 +41,17 @@ def grid_sample(x, grid, *, mode="linear", padding_mode="zeros", align_corners=F
     as_map, as_grid = _kinds.cast(x, dtype), _kinds.cast(grid, dtype)
     as_volume = _as_volume if axes == 2 else inlined(lambda x: x)
     points_of = _points_of_map if axes == 2 else _points_of_volume
-    taps = TAPS[_kinds.text("mode", mode, TAPS)]
-    border = BORDERS[_kinds.text("padding_mode", padding_mode, BORDERS)]
+    taps = MODES[_kinds.text("mode", mode, MODES)]
+    border = PADDING_MODES[_kinds.text("padding_mode", padding_mode, PADDING_MODES)]
     aligned, first = _kinds.flag("align_corners", align_corners), _kinds.flag("reflect_first", reflect_first)
-    may_reflect_first = (taps, border) == (1, BORDERS["reflection"])
+    may_reflect_first = (taps, border) == (GridMode.NEAREST, Border.REFLECTION)
+    reflect_before = Border.REFLECT_FIRST.value
     misfit = f"grid: expected shape ({', '.join(GRIDS[x.ndim])})"
 
     def grid_sample(x, grid, mode, padding_mode, align_corners, reflect_first):
         corners, rule = aligned(align_corners), border
         if first(reflect_first) and may_reflect_first:
-            rule = REFLECT_FIRST
+            rule = reflect_before
         if grid.shape[0] != x.shape[0] or grid.shape[axes + 1] != axes:
             raise ValueError(misfit)
         points = points_of(grid)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from detops._codes import BoxForm
 from detops._numba import nms as kernels
-from detops.non_max_suppression import CENTRE_AND_SIZE, CORNERS, CORNERS_IN_ANY_ORDER
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
@@ -252,7 +252,7 @@ def non_max_suppression(
     ):
         _check_classes(boxes, scores)
         threshold, least = real(iou(iou_threshold)), score(score_threshold, scores.shape[1])
-        form = CENTRE_AND_SIZE if centered(center_point_box) else CORNERS_IN_ANY_ORDER
+        form = BoxForm.CENTER_AND_SIZE.value if centered(center_point_box) else BoxForm.CORNERS_IN_ANY_ORDER.value
         first = top_k(pre_nms_top_k, scores.shape[2])
         limit = min(at_most(max_output_boxes_per_class), first)
         most = total(max_output_boxes_total, scores.shape[1] * limit)
@@ -313,7 +313,7 @@ def non_max_suppression_padded(
         _check_classes(boxes, scores)
         threshold, growth = real(iou(iou_threshold)), real(added(offset))
         least = score(score_threshold, scores.shape[1])
-        form = CENTRE_AND_SIZE if centered(center_point_box) else CORNERS
+        form = BoxForm.CENTER_AND_SIZE.value if centered(center_point_box) else BoxForm.CORNERS.value
         first, limit = top_k(pre_nms_top_k, scores.shape[2]), at_most(max_output_boxes_per_class)
         limit = min(limit, first) if limit > 0 else first
         most = total(max_output_boxes_total, scores.shape[1] * limit)

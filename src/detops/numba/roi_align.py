@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from detops._numba.roi_align import AVG, CORNER_MAX, average_loop, maximum_loop, points_loop
+from detops._codes import RoiMode
+from detops._numba.roi_align import average_loop, maximum_loop, points_loop
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
@@ -17,9 +18,9 @@ def _average(count, features, rois, images, bins, scale, ratio, aligned, out):
 
 def _loop(mode):
     """Return the loop of a mode."""
-    if mode == AVG:
+    if mode == RoiMode.AVG:
         return _average
-    corners = mode == CORNER_MAX
+    corners = mode == RoiMode.CORNER_MAX
 
     @inlined
     def _maximum(count, features, rois, images, bins, scale, ratio, aligned, out):

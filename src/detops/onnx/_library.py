@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from detops import _registry
-from detops.grid_sample import BORDERS, TAPS
+from detops._codes import Border, GridMode, RoiMode, words
 from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
-from detops.roi_align import MODES
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)
@@ -33,7 +32,11 @@ _KERNELS = {
 }
 
 # Text options as the numbers that the kernels know them by.
-_CODES = {**MODES, **TAPS, **BORDERS}
+_WORDS: dict[tuple[str, str], dict[str, int]] = {
+    ("roi_align", "mode"): words(RoiMode),
+    ("grid_sample", "mode"): words(GridMode),
+    ("grid_sample", "padding_mode"): words(Border),
+}
 
 # Families whose kernels compute in the widest type of all inputs, and give no result of a type of theirs.
 _WIDEST = ("nms", "non_max_suppression_padded")
@@ -202,8 +205,8 @@ def _row(operator: Operator) -> dict[str, Any]:
         "start": min(operator.versions) if _has_other_forms(operator) else 1,
         "inputs": [(each.name, each.argument, each.dtype, each.required) for each in operator.inputs],
         "outputs": [dtype for _, dtype in operator.outputs],
-        "attributes": [_attribute(declared) for declared in operator.attributes],
-        "fixed": {argument: _code(value) for argument, value in operator.fixed.items()},
+        "attributes": [_attribute(operator, declared) for declared in operator.attributes],
+        "fixed": {argument: _code(operator, argument, value) for argument, value in operator.fixed.items()},
         "overloads": [_overload(operator, types) for types in operator.combinations],
     }
 
@@ -228,23 +231,24 @@ def _computed(operator: Operator, types: tuple[str, ...]) -> str:
     return np.result_type(*(free if operator.family in _WIDEST else free[:1]), np.float32).name
 
 
-def _attribute(declared: Attribute) -> dict[str, Any]:
+def _attribute(operator: Operator, declared: Attribute) -> dict[str, Any]:
+    code = functools.partial(_code, operator, declared.argument)
     required = declared.default is REQUIRED
     return {
         "names": declared.names,
         "argument": declared.argument,
         "kind": declared.kind,
         "required": required,
-        "fallback": None if required else _code(attribute_argument(declared, {})),
-        "words": [(word, _code(value)) for word, value in declared.words.items()],
+        "fallback": None if required else code(attribute_argument(declared, {})),
+        "words": [(word, code(value)) for word, value in declared.words.items()],
         "order": declared.order,
     }
 
 
-def _code(value: Any) -> Any:
+def _code(operator: Operator, argument: str, value: Any) -> Any:
     """A value of a public function's argument as numbers."""
     if isinstance(value, str):
-        return _CODES[value]
+        return _WORDS[operator.family, argument][value]
     return int(value) if isinstance(value, bool) else value
 
 

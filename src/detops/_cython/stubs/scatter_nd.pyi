@@ -2,7 +2,7 @@ import numpy as np
 
 def scatter_check(indices: np.ndarray, lengths: np.ndarray, bad: np.ndarray) -> None: ...
 def scatter_nd(
-    values: np.ndarray,
+    data: np.ndarray,
     indices: np.ndarray,
     updates: np.ndarray,
     lengths: np.ndarray,

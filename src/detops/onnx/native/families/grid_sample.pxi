@@ -51,7 +51,7 @@ cdef int compute_grid_sample(Call* call) noexcept nogil:
         sample.strides[i + 1] = sample.strides[i] * sample.sizes[i]
     sample.taps = call.values[GRID_MODE].whole[0]
     sample.border = call.values[GRID_PADDING_MODE].whole[0]
-    if sample.border == 2 and sample.taps == 1 and call.values[GRID_REFLECT_FIRST].whole[0]:
-        sample.border = 3
+    if sample.border == Border.REFLECTION and sample.taps == GridMode.NEAREST and call.values[GRID_REFLECT_FIRST].whole[0]:
+        sample.border = Border.REFLECT_FIRST
     sample.align_corners = call.values[GRID_ALIGN_CORNERS].whole[0]
     return run_kernel(call, 0, &sample)

@@ -101,7 +101,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
     work.iou_threshold = iou.number[0]
     work.score_threshold = score.number[0] if score.number[0] > 0 else -INFINITY
     work.strict = False
-    work.form = 2 if call.values[NMS_CENTER_POINT_BOX].whole[0] else 0
+    work.form = BoxForm.CENTER_AND_SIZE if call.values[NMS_CENTER_POINT_BOX].whole[0] else BoxForm.CORNERS
     work.offset = call.values[NMS_OFFSET].whole[0]
     work.selected = <long long*> allocate((limit + 1) * work.batches * work.classes * sizeof(long long))
     if work.selected is NULL:
