@@ -16,10 +16,18 @@ def packed(results: tuple[Any, ...]) -> Any:
     return results if len(results) > 1 else results[0]
 
 
+MARK = -77
+
+
+def untouched(results: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Arrays that fit the results, full of a number that is none of them, so that whatever writes to them is seen."""
+    assert all(MARK not in result for result in results)
+    return tuple(np.full_like(result, MARK) for result in results)
+
+
 def wide(array: np.ndarray) -> np.ndarray:
-    """An array of the same shape that is not C-contiguous."""
-    large = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
-    return large[..., ::2]
+    """An equal array that is not C-contiguous."""
+    return np.repeat(array, 2, axis=-1)[..., ::2]
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -29,7 +37,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 WRONG = {
-    "shape": (lambda a: np.zeros((*a.shape, 1), a.dtype), "expected shape"),
+    "shape": (lambda a: a[..., np.newaxis].copy(), "expected shape"),
     "dtype": (lambda a: a.astype("int8" if a.dtype != "int8" else "int16"), "expected shape"),
     "byte order": (lambda a: a.astype(a.dtype.newbyteorder()), "expected shape"),
     "layout": (wide, "expected a C-contiguous and writable array"),
@@ -45,22 +53,48 @@ def test_what_does_not_fit(operator: str, what: str, backend: str) -> None:
     case = calls.ordinary(operator)
     results = calls.call(case)
     spoil, message = WRONG[what]
-    for i, result in enumerate(results):
-        spoiled = tuple(spoil(other) if i == j else other.copy() for j, other in enumerate(results))
+    for i in range(len(results)):
+        spoiled = tuple(spoil(array) if i == j else array for j, array in enumerate(untouched(results)))
         with pytest.raises(ValueError, match=f"^out: {message}"):
             calls.call(case, out=packed(spoiled), backend=backend)
-        assert result.tobytes() == results[i].tobytes()
+        assert all((np.asarray(array) == MARK).all() for array in spoiled), "a refused call wrote to it"
 
 
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_number_of_arrays(operator: str) -> None:
     case = calls.ordinary(operator)
     results = calls.call(case)
+    given = untouched((*results, results[0]))
     with pytest.raises(ValueError, match=r"^out: expected "):
-        calls.call(case, out=(*results, results[0]))
+        calls.call(case, out=given)
     if len(results) > 1:
         with pytest.raises(ValueError, match=rf"^out: expected a tuple of {len(results)} arrays, got an array$"):
-            calls.call(case, out=results[0])
+            calls.call(case, out=given[0])
+    assert all((array == MARK).all() for array in given)
+
+
+# What is found in the data: an argument, the place of an element in it, and the value that is refused there.
+REFUSED = {
+    "scatter_nd, an index": ("scatter_nd", "indices", (-1, 0), 1000, IndexError),
+    "roi_align, an image": ("roi_align", "rois", (-1, 0), 2, ValueError),
+    "roi_align, a size": ("roi_align", "rois", (-1, 3), 1e15, ValueError),
+    "roi_pool, an image": ("roi_pool", "rois", (-1, 0), 2, ValueError),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("what", REFUSED)
+def test_data_that_is_refused(what: str, backend: str) -> None:
+    """Nothing is written before all of it is looked at, be it the last element that is wrong."""
+    operator, name, index, value, error = REFUSED[what]
+    case = calls.ordinary(operator)
+    arrays = case.cast("float32")
+    (out,) = untouched(calls.call(case))
+    arrays[name] = arrays[name].copy()
+    arrays[name][index] = value
+    with pytest.raises(error, match=f"^{name}: "):
+        getattr(detops, operator)(**arrays, **case.options, out=out, backend=backend)
+    assert (out == MARK).all()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -91,18 +125,21 @@ def test_out_may_overlap_an_input() -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_results_must_not_overlap_each_other(backend: str) -> None:
-    both = np.zeros(7, np.int64)
+    both = np.full(7, MARK)
     with pytest.raises(ValueError, match=r"^out: expected arrays that share no memory, got some that may$"):
         detops.cummax(np.arange(6), out=(both[:-1], both[1:]), backend=backend)
+    assert (both == MARK).all()
 
 
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_no_result_is_allocated(operator: str) -> None:
     """float32 results are written to ``out`` itself: what comes back is the array that was given."""
     case = calls.ordinary(operator)
-    out = tuple(np.zeros_like(result) for result in calls.call(case))
+    wanted = calls.call(case)
+    out = untouched(wanted)
     back = calls.call(case, out=packed(out))
     assert all(one is other for one, other in zip(back, out, strict=True))
+    assert calls.as_bytes(out) == calls.as_bytes(wanted)
 
 
 def unaligned(array: np.ndarray) -> np.ndarray:

@@ -36,12 +36,6 @@ def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
         raise ValueError(f"{name}: expected shape ({wanted}{',' if len(axes) == 1 else ''}), got {tuple(got)}")
 
 
-def same_shape(name: str, got: Sequence[int], other: str, wanted: Sequence[int]) -> None:
-    """Raise ValueError unless two arguments have one shape."""
-    if tuple(got) != tuple(wanted):
-        raise ValueError(f"{name}: expected the shape of {other}, {tuple(wanted)}, got {tuple(got)}")
-
-
 def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
     """Return the value as an int; TypeError if it is none, ValueError if it is out of range."""
     try:
