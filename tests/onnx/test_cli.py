@@ -1,13 +1,16 @@
 """``detops run`` and the operators' part of ``detops inspect``."""
 
+import contextlib
 import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from PIL import Image
 
 from detops.cli import main
 from detops.demo import DATA
+from detops.onnx import cli
 from tests.processes import run
 
 DIGITS = str(DATA / "digits.onnx")
@@ -242,6 +246,16 @@ def test_many_files_resume(tmp_path: Path, cummax: str, capsys, files: str) -> N
     assert f"The results are in {tmp_path / 'out'}" in printed
 
 
+@pytest.fixture
+def dashboard_port_in_use() -> Iterator[None]:
+    """The port that Dask would like is somebody's: another program's, or this one's."""
+    with contextlib.suppress(OSError), socket.create_server(("", 8787)):
+        yield
+        return
+    yield
+
+
+@pytest.mark.usefixtures("dashboard_port_in_use")
 def test_many_files_on_workers(tmp_path: Path, cummax: str, capfd) -> None:
     pytest.importorskip("distributed", reason='needs the extra "dask"')
     many(tmp_path / "in", 4, BAD)
@@ -306,11 +320,12 @@ def _a_worker_of(pid: int) -> Any:
     return next(child for child in psutil.Process(pid).children() if "spawn_main" in " ".join(child.cmdline()))
 
 
+@pytest.mark.usefixtures("dashboard_port_in_use")
 def test_workers_of_a_cluster_that_runs(tmp_path: Path, cummax: str, capsys) -> None:
     distributed = pytest.importorskip("distributed", reason='needs the extra "dask"')
     many(tmp_path / "in", 4, BAD)
     command = ["run", cummax, "--input", f"x={tmp_path}/in/*", "-o", str(tmp_path / "out"), "--scheduler"]
-    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=1, processes=False, **cli.NO_DASHBOARD) as cluster:
         assert main([*command, cluster.scheduler_address]) == 2
     check_many(tmp_path / "out", capsys.readouterr())
 

@@ -251,6 +251,10 @@ def _one_by_one(arguments: argparse.Namespace, job: Job, tasks: list[Task]) -> G
         yield task, job.attempt(task)
 
 
+# Dask serves its state over HTTP also without a dashboard, and warns where the port it then takes by itself is in use.
+NO_DASHBOARD: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+
+
 def _spread(arguments: argparse.Namespace, job: Job, tasks: list[Task]) -> Generator[Outcome]:
     """Run tasks on Dask workers, each with a model of its own; the work of one that dies goes to another."""
     distributed = need("distributed", "dask", "spreading files over workers")
@@ -261,7 +265,7 @@ def _spread(arguments: argparse.Namespace, job: Job, tasks: list[Task]) -> Gener
         if arguments.workers < 1:
             raise ValueError(f"workers: expected at least 1, got {arguments.workers}")
         threads = max((os.cpu_count() or 1) // arguments.workers, 1)
-        client = distributed.Client(n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None)
+        client = distributed.Client(n_workers=arguments.workers, threads_per_worker=1, **NO_DASHBOARD)
     # Workers of a cluster may have another working directory.
     job = replace(job, model=os.path.abspath(job.model), threads=threads)
     with client:
