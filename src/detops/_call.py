@@ -62,7 +62,10 @@ class Host:
 
     def copy(self, source: np.ndarray, target: np.ndarray) -> None:
         if source.dtype == target.dtype:
-            _memory.with_room(np.copyto, target, source)
+            try:
+                np.copyto(target, source)
+            except MemoryError:
+                _memory.with_room(np.copyto, target, source)
             return
         # A float16 result that is out of range is inf; that is rounding, not an error.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -193,13 +196,15 @@ class Results:
         self._in_place = None if in_place is None or call.given[in_place] is not outs[0] else in_place
         self._dtypes = [np.dtype(dtype) for _, dtype, _ in wanted]
         self.buffers = [
-            target if self._writable_directly(target, np.dtype(computed)) else call.space.empty(shape, computed)
+            call.space.empty(shape, computed)
+            if target is None or not self._writable_directly(target, computed)
+            else target
             for target, (shape, _, computed) in zip(self._targets, wanted, strict=True)
         ]
 
     def _writable_directly(self, target: Any, computed: np.dtype) -> bool:
         space = self._call.space
-        if target is None or target.dtype != computed or not space.owns(target):
+        if target.dtype != computed or not space.owns(target):
             return False
         return not any(
             space.overlap(target, value) for name, value in self._call.inputs.items() if name != self._in_place

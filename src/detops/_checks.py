@@ -22,7 +22,7 @@ _WORDS = {
 
 def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
     """Raise TypeError unless the dtype, in native byte order, is one of those allowed."""
-    if got.newbyteorder("=") not in allowed:
+    if got not in allowed and got.newbyteorder("=") not in allowed:
         raise TypeError(f"{name}: expected dtype {_WORDS[allowed]}, got {got}")
 
 

@@ -254,7 +254,10 @@ def empty(shape, dtype):
         memory = Memory(<Py_ssize_t> size)
         if memory.piece.address != NULL:
             return np.ndarray(shape, dtype, buffer=memory)
-    return with_room(np.empty, shape, dtype)
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        return with_room(np.empty, shape, dtype)
 
 
 def with_room(make, *arguments, **options):
