@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import detops
-from detops._registry import BACKENDS, KERNELS, OPERATORS
+from detops._registry import BACKENDS
+from detops._specification import KERNELS, OPERATORS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -52,7 +53,7 @@ def page_of(operator: str) -> str:
 
 def has_kernels(operator: str, backend: str) -> bool:
     """Whether a backend has the source of all kernels of an operator."""
-    files = {kernel: ROOT / SOURCES[backend].format(KERNELS[kernel]) for kernel in OPERATORS[operator]}
+    files = {kernel: ROOT / SOURCES[backend].format(KERNELS[kernel].module) for kernel in OPERATORS[operator].kernels}
     return all(
         path.exists() and re.search(rf"^def {kernel}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
         for kernel, path in files.items()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 import detops
-from detops._registry import OPERATORS
+from detops._specification import OPERATORS
 from tests.cases import Case
 
 Arrays = dict[str, np.ndarray]

@@ -15,6 +15,7 @@ import detops.testing
 from asv_bench import benchmarks
 from asv_bench.benchmarks.common import Operator
 from detops import _registry
+from detops._specification import KERNELS, OPERATORS
 from docs import make_tables
 from tests import calls
 from tests.cases import all_cases
@@ -26,22 +27,20 @@ UNTYPED = np.dtype(np.float32)
 
 
 def test_all_public_functions_are_known() -> None:
-    assert set(detops.__all__) - SETTINGS == set(_registry.OPERATORS)
-    assert sorted(_registry.OPERATORS) == list(_registry.OPERATORS), "keep the table sorted"
-    assert {kernel for kernels in _registry.OPERATORS.values() for kernel in kernels} == set(_registry.KERNELS)
+    assert set(detops.__all__) - SETTINGS == set(OPERATORS)
 
 
 @pytest.mark.parametrize("backend", _registry.BACKENDS)
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_every_backend_has_the_kernels(operator: str, backend: str) -> None:
-    for name in _registry.OPERATORS[operator]:
+    for name in OPERATORS[operator].kernels:
         assert callable(_registry.kernel(name, backend, UNTYPED))
     assert make_tables.has_kernels(operator, backend)
 
 
-@pytest.mark.parametrize("module", sorted(set(_registry.KERNELS.values())))
+@pytest.mark.parametrize("module", sorted({kernel.module for kernel in KERNELS.values()}))
 def test_compiled_kernels_have_stubs(module: str) -> None:
-    kernels = [name for name, holder in _registry.KERNELS.items() if holder == module]
+    kernels = [name for name, kernel in KERNELS.items() if kernel.module == module]
     compiled = _registry.compiled(kernels[0], UNTYPED)
     stub = ast.parse((ROOT / f"src/detops/_cython/stubs/{module}.pyi").read_text())
     described = {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)}
@@ -76,11 +75,11 @@ def test_benchmarks() -> None:
         for value in vars(importlib.import_module(f"{benchmarks.__name__}.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, Operator) and value is not Operator:
                 measured.add(value.operator)
-    assert measured == set(_registry.OPERATORS)
+    assert measured == set(OPERATORS)
 
 
 def test_strategies() -> None:
-    assert set(_registry.OPERATORS) <= set(detops.testing.STRATEGIES)
+    assert set(OPERATORS) <= set(detops.testing.STRATEGIES)
 
 
 @pytest.mark.parametrize("page", make_tables.TABLES)

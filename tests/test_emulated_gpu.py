@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from detops._registry import OPERATORS
+from detops._specification import OPERATORS
 from tests.emulated_gpu import process
 
 # A kernel takes Numba a while for each dtype: all of them are for the nightly run.

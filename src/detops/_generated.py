@@ -6,8 +6,9 @@
 from pathlib import Path
 
 from detops import _codes
+from detops.onnx import _slots
 
-FILES = {"codes.pxi": _codes.as_cython}
+FILES = {"codes.pxi": _codes.as_cython, "slots.pxi": _slots.as_cython}
 
 
 def write(folder: Path) -> None:

@@ -13,43 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from detops._extras import hint
-
-# Kernel name -> the module that holds it, the same in every backend.
-KERNELS = {
-    "best_of_classes": "nms",
-    "cumulative": "cumulative",
-    "decode_bbox": "boxes",
-    "deform_conv2d": "deform_conv",
-    "encode_bbox": "boxes",
-    "instance_norm": "instance_norm",
-    "nms": "nms",
-    "non_max_suppression": "nms",
-    "selected_rows": "nms",
-    "roi_align": "roi_align",
-    "roi_align_points": "roi_align",
-    "roi_pool": "roi_pool",
-    "grid_sample": "grid_sample",
-    "scatter_check": "scatter_nd",
-    "scatter_nd": "scatter_nd",
-}
-
-# Public operator -> the kernels that it calls. The README's table and the tests of completeness come from here.
-OPERATORS = {
-    "batched_nms": ("nms",),
-    "cummax": ("cumulative",),
-    "cummin": ("cumulative",),
-    "decode_bbox": ("decode_bbox",),
-    "deform_conv2d": ("deform_conv2d",),
-    "encode_bbox": ("encode_bbox",),
-    "grid_sample": ("grid_sample",),
-    "instance_norm": ("instance_norm",),
-    "nms": ("nms",),
-    "non_max_suppression": ("non_max_suppression", "best_of_classes", "selected_rows"),
-    "non_max_suppression_padded": ("non_max_suppression", "best_of_classes", "selected_rows"),
-    "roi_align": ("roi_align", "roi_align_points"),
-    "roi_pool": ("roi_pool",),
-    "scatter_nd": ("scatter_check", "scatter_nd"),
-}
+from detops._specification import KERNELS
 
 BACKENDS = ("cython", "numba", "cuda")
 
@@ -177,12 +141,12 @@ def kernel(name: str, backend: str, dtype: np.dtype) -> Callable[..., None]:
     """Return a kernel; ``dtype`` is the type of its elements."""
     if backend == "cython":
         return getattr(compiled(name, dtype), name)
-    return getattr(importlib.import_module(f"detops._{backend}.{KERNELS[name]}"), name)
+    return getattr(importlib.import_module(f"detops._{backend}.{KERNELS[name].module}"), name)
 
 
 def compiled(name: str, dtype: np.dtype) -> ModuleType:
     """Return the compiled module that holds a kernel for elements of this dtype."""
-    module = KERNELS[name]
+    module = KERNELS[name].module
     element = "uint8" if dtype == np.bool_ else dtype.name
     # A kernel that gains nothing from vectors is compiled for the baseline alone.
     for isa in dict.fromkeys((instruction_set(), "baseline")):

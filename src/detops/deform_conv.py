@@ -1,6 +1,6 @@
 """Deformable convolution."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -134,12 +134,11 @@ _MOST_PADDED = 1 << 60
 
 def _sides(padding: Any) -> tuple[int, ...]:
     """Return the padding as (top, left, bottom, right)."""
-    if isinstance(padding, Iterable) and not isinstance(padding, str):
-        items = tuple(padding)
-        if len(items) not in (2, 4):
-            raise ValueError(f"padding: expected an int, 2 or 4 ints, got {items!r}")
-    else:
+    items = _checks.items(padding)
+    if items is None:
         items = (padding,) * 2
+    if len(items) not in (2, 4):
+        raise ValueError(f"padding: expected an int, 2 or 4 ints, got {items!r}")
     numbers = tuple(_checks.integer("padding", item, at_least=0) for item in items)
     return numbers if len(numbers) == 4 else numbers * 2
 

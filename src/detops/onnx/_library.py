@@ -12,34 +12,11 @@ from typing import Any
 import numpy as np
 
 from detops import _registry
-from detops._codes import Border, GridMode, RoiMode, words
+from detops.onnx._slots import Slots, slots
 from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)
-
-# The kernels of a family, in the order in which the native code numbers them.
-_KERNELS = {
-    "cumulative": ("cumulative",),
-    "decode_bbox": ("decode_bbox",),
-    "deform_conv2d": ("deform_conv2d",),
-    "grid_sample": ("grid_sample",),
-    "instance_norm": ("instance_norm",),
-    "nms": ("nms",),
-    "non_max_suppression_padded": ("non_max_suppression", "selected_rows"),
-    "roi_align": ("roi_align", "roi_align_points"),
-    "roi_pool": ("roi_pool",),
-}
-
-# Text options as the numbers that the kernels know them by.
-_WORDS: dict[tuple[str, str], dict[str, int]] = {
-    ("roi_align", "mode"): words(RoiMode),
-    ("grid_sample", "mode"): words(GridMode),
-    ("grid_sample", "padding_mode"): words(Border),
-}
-
-# Families whose kernels compute in the widest type of all inputs, and give no result of a type of theirs.
-_WIDEST = ("nms", "non_max_suppression_padded")
 
 # What the default domain has that ONNX does not define: MMCV wrote it, so it comes with MMCV's domain.
 _WITHOUT_DOMAIN = "mmcv's without a domain"
@@ -197,16 +174,25 @@ def _native() -> Any:
 
 
 def _row(operator: Operator) -> dict[str, Any]:
+    places = slots(operator.family)
+    settled = [*operator.fixed, *(declared.argument for declared in operator.attributes)]
+    if sorted(settled) != sorted(places.attributes):
+        raise ValueError(f"{operator.title}: expected an attribute or a fixed value for each of {places.attributes}")
     return {
         "domain": operator.domain,
         "name": operator.name,
         "title": operator.title,
         "family": operator.family,
         "start": min(operator.versions) if _has_other_forms(operator) else 1,
-        "inputs": [(each.name, each.argument, each.dtype, each.required) for each in operator.inputs],
+        "inputs": [
+            (each.name, places.inputs.index(each.argument), each.dtype, each.required) for each in operator.inputs
+        ],
         "outputs": [dtype for _, dtype in operator.outputs],
-        "attributes": [_attribute(operator, declared) for declared in operator.attributes],
-        "fixed": {argument: _code(operator, argument, value) for argument, value in operator.fixed.items()},
+        "attributes": [_attribute(operator, places, declared) for declared in operator.attributes],
+        "fixed": [
+            (places.attributes.index(argument), _code(operator, argument, value))
+            for argument, value in operator.fixed.items()
+        ],
         "overloads": [_overload(operator, types) for types in operator.combinations],
     }
 
@@ -220,7 +206,7 @@ def _has_other_forms(operator: Operator) -> bool:
 
 def _overload(operator: Operator, types: tuple[str, ...]) -> tuple[tuple[str, ...], str, list[Any]]:
     computed = _computed(operator, types)
-    return types, computed, _capsules(operator.family, computed)
+    return types, computed, _capsules(operator.function.kernels, computed)
 
 
 def _computed(operator: Operator, types: tuple[str, ...]) -> str:
@@ -228,15 +214,17 @@ def _computed(operator: Operator, types: tuple[str, ...]) -> str:
     free = [dtype for each, dtype in zip(operator.inputs, types, strict=True) if each.dtype == "T"]
     if free[0] not in FLOATS:
         return free[0]
-    return np.result_type(*(free if operator.family in _WIDEST else free[:1]), np.float32).name
+    # Operators that give no result of a type of theirs compute in the widest of all inputs.
+    typed = any(dtype == "T" for _, dtype in operator.outputs)
+    return np.result_type(*(free[:1] if typed else free), np.float32).name
 
 
-def _attribute(operator: Operator, declared: Attribute) -> dict[str, Any]:
+def _attribute(operator: Operator, places: Slots, declared: Attribute) -> dict[str, Any]:
     code = functools.partial(_code, operator, declared.argument)
     required = declared.default is REQUIRED
     return {
         "names": declared.names,
-        "argument": declared.argument,
+        "slot": places.attributes.index(declared.argument),
         "kind": declared.kind,
         "required": required,
         "fallback": None if required else code(attribute_argument(declared, {})),
@@ -248,11 +236,10 @@ def _attribute(operator: Operator, declared: Attribute) -> dict[str, Any]:
 def _code(operator: Operator, argument: str, value: Any) -> Any:
     """A value of a public function's argument as numbers."""
     if isinstance(value, str):
-        return _WORDS[operator.family, argument][value]
+        return operator.function.option(argument).words[value]
     return int(value) if isinstance(value, bool) else value
 
 
 @functools.cache
-def _capsules(family: str, dtype: str) -> list[Any]:
-    names = _KERNELS[family]
-    return [_registry.compiled(name, np.dtype(dtype)).__pyx_capi__[f"{name}_operator"] for name in names]
+def _capsules(kernels: tuple[str, ...], dtype: str) -> list[Any]:
+    return [_registry.compiled(name, np.dtype(dtype)).__pyx_capi__[f"{name}_operator"] for name in kernels]

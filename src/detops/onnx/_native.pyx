@@ -18,6 +18,7 @@ include "../_cython/rois.pxi"
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, isfinite, isnan
 
+include "slots.pxi"
 include "native/half.pxi"
 include "native/api.pxi"
 include "native/table.pxi"

@@ -8,27 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
-REQUIRED = object()  # the default of an attribute that a node must have
-
-FLOATS = ("float16", "float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-NUMBERS = (*FLOATS, *INTEGERS, "bool")
-
-# The axes of a family's results, where they are not those of its first input.
-_RANKS = {
-    "roi_align": 4,
-    "roi_pool": 4,
-    "deform_conv2d": 4,
-    "nms": 1,
-    "non_max_suppression": 2,
-    "non_max_suppression_padded": 2,
-}
+from detops import _specification
+from detops._specification import FLOATS, NUMBERS, REQUIRED
 
 
 @dataclass(frozen=True)
@@ -95,9 +81,15 @@ class Operator:
         return f"{self.domain or 'ai.onnx'}::{self.name}"
 
     @property
+    def function(self) -> _specification.Operator:
+        """The public function that computes it; those of a family that is more than one are alike."""
+        return _specification.OPERATORS["cummax" if self.family == "cumulative" else self.family]
+
+    @property
     def rank(self) -> int | None:
         """How many axes the results have; None for as many as the first input."""
-        return _RANKS.get(self.family)
+        rank = self.function.results[0].rank
+        return rank if isinstance(rank, int) else None
 
     @property
     def combinations(self) -> list[tuple[str, ...]]:
@@ -454,18 +446,18 @@ _WANTED = {
     "ints": "a list of integers",
     "floats": "a list of floats",
 }
-_KINDS: dict[str, tuple[type, ...]] = {"int": (int, np.integer), "float": (float, np.floating), "string": (str, bytes)}
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:
     """Whether a value is of an attribute's kind: a node says which it holds, and 1 is no 1.0 there."""
-    if kind in _KINDS:
-        return isinstance(value, _KINDS[kind])
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) > 0
-        and all(isinstance(each, _KINDS[kind[:-1]]) for each in value)
-    )
+    if kind == "string":
+        return isinstance(value, (str, bytes))
+    if kind in ("ints", "floats"):
+        return (
+            isinstance(value, (list, tuple)) and len(value) > 0 and all(_is_of_kind(each, kind[:-1]) for each in value)
+        )
+    whole = isinstance(value, numbers.Integral)
+    return whole if kind == "int" else isinstance(value, numbers.Real) and not whole
 
 
 def supported_ops() -> list[dict[str, Any]]:

@@ -10,28 +10,6 @@ KINDS = {
     "string": ATTRIBUTE_STRING,
 }
 
-# family: its inputs and attributes by the slots that families/ gives them
-FAMILIES = {
-    "cumulative": (("x",), ("axis", "smallest")),
-    "decode_bbox": (("box_predictions", "anchors"), ("decode_clip", "lower_clip", "scales", "means", "axis")),
-    "deform_conv2d": (
-        ("x", "offset", "weight", "bias", "mask"),
-        ("stride", "padding", "dilation", "groups", "offset_groups", "im2col_step", "kernel_shape"),
-    ),
-    "grid_sample": (("x", "grid"), ("mode", "padding_mode", "align_corners", "reflect_first")),
-    "instance_norm": (("x", "scale", "bias"), ("epsilon",)),
-    "nms": (("boxes", "scores"), ("iou_threshold", "offset")),
-    "non_max_suppression_padded": (
-        ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
-        ("center_point_box", "offset", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
-    ),
-    "roi_align": (
-        ("features", "rois", "batch_indices"),
-        ("spatial_scale", "output_height", "output_width", "sampling_ratio", "mode", "aligned"),
-    ),
-    "roi_pool": (("features", "rois"), ("spatial_scale", "output_size")),
-}
-
 cdef list _kept = []  # texts that C points to
 
 cdef struct Steps:
@@ -59,7 +37,7 @@ cdef Steps _steps(str family) except *:
         return Steps(plan_roi_align, compute_roi_align, NULL)
     if family == "roi_pool":
         return Steps(plan_roi_pool, compute_roi_pool, NULL)
-    raise ValueError(f"family: expected one of {', '.join(FAMILIES)}, got {family!r}")
+    raise ValueError(f"family: expected one that native/families has, got {family!r}")
 
 
 cdef const char* _text(str text) except NULL:
@@ -82,12 +60,12 @@ cdef Value _value(object numbers):
     return value
 
 
-cdef int _define_attribute(Attribute* attribute, dict source, tuple slots) except -1:
+cdef int _define_attribute(Attribute* attribute, dict source) except -1:
     cdef int i
     attribute.name_count = len(source["names"])
     for i, name in enumerate(source["names"]):
         attribute.names[i] = _text(name)
-    attribute.slot = slots.index(source["argument"])
+    attribute.slot = source["slot"]
     attribute.kind = KINDS[source["kind"]]
     attribute.required = source["required"]
     attribute.fallback = _value(source["fallback"])
@@ -105,7 +83,6 @@ cdef int _define_attribute(Attribute* attribute, dict source, tuple slots) excep
 
 
 cdef int _define_row(Row* row, dict source) except -1:
-    inputs, attributes = FAMILIES[source["family"]]
     cdef Steps steps = _steps(source["family"])
     cdef int i, j, k
     row.domain = _text(source["domain"])
@@ -116,23 +93,20 @@ cdef int _define_row(Row* row, dict source) except -1:
     row.compute = steps.compute
     row.deliver = steps.deliver
     row.input_count = len(source["inputs"])
-    for i, (name, argument, dtype, required) in enumerate(source["inputs"]):
+    for i, (name, slot, dtype, required) in enumerate(source["inputs"]):
         row.inputs[i].name = _text(name)
-        row.inputs[i].slot = inputs.index(argument)
+        row.inputs[i].slot = slot
         row.inputs[i].type = 0 if dtype == "T" else TYPES[dtype]
         row.inputs[i].required = required
         row.has_optional = row.has_optional or not required
     row.output_count = len(source["outputs"])
     for i, dtype in enumerate(source["outputs"]):
         row.outputs[i].type = 0 if dtype == "T" else TYPES[dtype]
-    for argument, value in source["fixed"].items():
-        row.fixed[<int> attributes.index(argument)] = _value(value)
+    for slot, value in source["fixed"]:
+        row.fixed[<int> slot] = _value(value)
     row.attribute_count = len(source["attributes"])
     for i, attribute in enumerate(source["attributes"]):
-        _define_attribute(&row.attributes[i], attribute, attributes)
-    settled = {*source["fixed"], *(attribute["argument"] for attribute in source["attributes"])}
-    if settled != set(attributes):
-        raise ValueError(f"{source['title']}: expected attributes or fixed values for {attributes}, got {settled}")
+        _define_attribute(&row.attributes[i], attribute)
     row.overload_count = len(source["overloads"])
     row.overloads = <Overload*> calloc(row.overload_count, sizeof(Overload))
     if row.overloads is NULL:

@@ -3,13 +3,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strcmp, strncmp, strstr
 
 cdef enum:
-    MAX_NAMES = 6
-    MAX_NUMBERS = 8
-    MAX_WORDS = 8
-    MAX_INPUTS = 6
-    MAX_OUTPUTS = 2
-    MAX_ATTRIBUTES = 12
-    MAX_KERNELS = 2
+    MAX_NUMBERS = 8  # in a list; slots.pxi has how many there may be of everything else
 
 cdef struct Value:
     # Of an attribute; no number means that it is absent.

@@ -1,15 +1,5 @@
 # DecodeBbox and DecodeBboxV2
 
-cdef enum:
-    BOX_PREDICTIONS = 0
-    BOX_ANCHORS
-cdef enum:
-    BOX_DECODE_CLIP = 0
-    BOX_LOWER_CLIP
-    BOX_SCALES
-    BOX_MEANS
-    BOX_AXIS
-
 
 cdef bint anchors_fit(const Tensor* predictions, const Tensor* anchors, int axis) noexcept nogil:
     """Whether anchors have the predictions' shape with 4 on the axis, leading axes missing or of length 1 aside."""
@@ -28,14 +18,14 @@ cdef bint anchors_fit(const Tensor* predictions, const Tensor* anchors, int axis
 
 
 cdef int plan_decode_bbox(Call* call) noexcept nogil:
-    cdef const Tensor* predictions = &call.inputs[BOX_PREDICTIONS]
-    cdef const Tensor* anchors = &call.inputs[BOX_ANCHORS]
+    cdef const Tensor* predictions = &call.inputs[BOX_IN_BOX_PREDICTIONS]
+    cdef const Tensor* anchors = &call.inputs[BOX_IN_ANCHORS]
     cdef int64_t axis = call.values[BOX_AXIS].whole[0]
     cdef double lower = call.values[BOX_LOWER_CLIP].number[0]
     cdef double upper = call.values[BOX_DECODE_CLIP].number[0]
     cdef int i
     if predictions.rank == 0:
-        return wrong_shape(call, BOX_PREDICTIONS, "(..., 4)")
+        return wrong_shape(call, BOX_IN_BOX_PREDICTIONS, "(..., 4)")
     if not -predictions.rank <= axis < predictions.rank:
         return wrong_value(call, BOX_AXIS, "an axis of the predictions")
     if not -INFINITY < upper <= INFINITY:
@@ -51,24 +41,24 @@ cdef int plan_decode_bbox(Call* call) noexcept nogil:
     axis = axis + predictions.rank if axis < 0 else axis
     if known(predictions, <int> axis) and (
             predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1)):
-        return wrong_shape(call, BOX_PREDICTIONS, "with 4 coordinates along the axis")
+        return wrong_shape(call, BOX_IN_BOX_PREDICTIONS, "with 4 coordinates along the axis")
     if not anchors_fit(predictions, anchors, <int> axis):
-        return wrong_shape(call, BOX_ANCHORS, "that of box_predictions with 4 coordinates, or its last axes")
-    copy_shape(call, BOX_PREDICTIONS, 0)
+        return wrong_shape(call, BOX_IN_ANCHORS, "that of box_predictions with 4 coordinates, or its last axes")
+    copy_shape(call, BOX_IN_BOX_PREDICTIONS, 0)
     return 0
 
 
 cdef int compute_decode_bbox(Call* call) noexcept nogil:
-    cdef const Tensor* predictions = &call.inputs[BOX_PREDICTIONS]
+    cdef const Tensor* predictions = &call.inputs[BOX_IN_BOX_PREDICTIONS]
     cdef int axis = <int> call.values[BOX_AXIS].whole[0]
     cdef Boxes boxes
     if axis < 0:
         axis += predictions.rank
     boxes.subject = <const real*> predictions.data
-    boxes.anchors = <const real*> call.inputs[BOX_ANCHORS].data
+    boxes.anchors = <const real*> call.inputs[BOX_IN_ANCHORS].data
     boxes.out = <real*> call.outputs[0].data
     boxes.count = predictions.size // 4
-    boxes.anchor_count = call.inputs[BOX_ANCHORS].size // 4
+    boxes.anchor_count = call.inputs[BOX_IN_ANCHORS].size // 4
     boxes.classes = 1
     if axis == predictions.rank - 1:
         boxes.classes = max(predictions.shape[axis] // 4, 1)
@@ -77,4 +67,4 @@ cdef int compute_decode_bbox(Call* call) noexcept nogil:
     memcpy(boxes.means, call.values[BOX_MEANS].number, sizeof(boxes.means))
     boxes.lower_clip = call.values[BOX_LOWER_CLIP].number[0]
     boxes.decode_clip = call.values[BOX_DECODE_CLIP].number[0]
-    return run_kernel(call, 0, &boxes)
+    return run_kernel(call, BOX_RUN_DECODE_BBOX, &boxes)

@@ -1,20 +1,5 @@
 # MMCVDeformConv2d, MMCVModulatedDeformConv2d and DeformConv
 
-cdef enum:
-    CONV_X = 0
-    CONV_OFFSET
-    CONV_WEIGHT
-    CONV_BIAS
-    CONV_MASK
-cdef enum:
-    CONV_STRIDE = 0
-    CONV_PADDING
-    CONV_DILATION
-    CONV_GROUPS
-    CONV_OFFSET_GROUPS
-    CONV_IM2COL_STEP
-    CONV_KERNEL_SHAPE
-
 
 cdef int plan_conv_options(Call* call) noexcept nogil:
     cdef const Value* padding = &call.values[CONV_PADDING]
@@ -32,17 +17,17 @@ cdef int plan_conv_options(Call* call) noexcept nogil:
 
 
 cdef int plan_conv_weight(Call* call) noexcept nogil:
-    cdef const Tensor* x = &call.inputs[CONV_X]
-    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* x = &call.inputs[CONV_IN_X]
+    cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     cdef const Value* kernel = &call.values[CONV_KERNEL_SHAPE]
     cdef int64_t groups = call.values[CONV_GROUPS].whole[0]
     if x.rank != 4:
-        return wrong_shape(call, CONV_X, "(N, C, H, W)")
+        return wrong_shape(call, CONV_IN_X, "(N, C, H, W)")
     if known(x, 1) and (x.shape[1] % groups or x.shape[1] % call.values[CONV_OFFSET_GROUPS].whole[0]):
-        return wrong_shape(call, CONV_X, "with a number of channels that all groups divide")
+        return wrong_shape(call, CONV_IN_X, "with a number of channels that all groups divide")
     if weight.rank != 4 or (known(x, 1) and is_other(weight, 1, x.shape[1] // groups)) or (
             known(weight, 0) and weight.shape[0] % groups) or weight.shape[2] < 1 or weight.shape[3] < 1:
-        return wrong_shape(call, CONV_WEIGHT, "(O, C / groups, kernel_H, kernel_W) as the input and its groups ask for")
+        return wrong_shape(call, CONV_IN_WEIGHT, "(O, C / groups, kernel_H, kernel_W) as the input and its groups ask for")
     if kernel.count and (
             kernel.count != 2 or is_other(weight, 2, kernel.whole[0]) or is_other(weight, 3, kernel.whole[1])):
         return wrong_value(call, CONV_KERNEL_SHAPE, "the kernel's shape of the weight")
@@ -51,7 +36,7 @@ cdef int plan_conv_weight(Call* call) noexcept nogil:
 
 cdef int64_t planes_of(const Call* call) noexcept nogil:
     """How many planes a mask has; OPEN where that is not known."""
-    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     if not (known(weight, 2) and known(weight, 3)):
         return OPEN
     return capped_product(call.values[CONV_OFFSET_GROUPS].whole[0], capped_product(weight.shape[2], weight.shape[3]))
@@ -64,40 +49,40 @@ cdef bint fits(const Tensor* tensor, const Tensor* out, int64_t planes) noexcept
 
 cdef int plan_windows(Call* call, int axis) noexcept nogil:
     """One of the two last axes of the result."""
-    cdef const Tensor* x = &call.inputs[CONV_X]
-    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* x = &call.inputs[CONV_IN_X]
+    cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     cdef const Value* padding = &call.values[CONV_PADDING]
     cdef int64_t padded = capped_sum(padding.whole[axis], padding.whole[(axis + 2) % padding.count])
     cdef int64_t window = capped_product(call.values[CONV_DILATION].whole[axis], weight.shape[2 + axis] - 1)
     cdef bint from_known = known(x, 2 + axis) and known(weight, 2 + axis)
     padded = capped_sum(padded, x.shape[2 + axis]) - 1
     if from_known and padded < window:
-        return wrong_shape(call, CONV_X, "at least as large with its padding as the kernel")
+        return wrong_shape(call, CONV_IN_X, "at least as large with its padding as the kernel")
     settle(call, 0, 2 + axis, (padded - window) // call.values[CONV_STRIDE].whole[axis] + 1, from_known)
     return 0
 
 
 cdef int plan_deform_conv(Call* call) noexcept nogil:
-    cdef const Tensor* offset = &call.inputs[CONV_OFFSET]
-    cdef const Tensor* bias = &call.inputs[CONV_BIAS]
+    cdef const Tensor* offset = &call.inputs[CONV_IN_OFFSET]
+    cdef const Tensor* bias = &call.inputs[CONV_IN_BIAS]
     cdef Tensor* out = &call.outputs[0]
     cdef int64_t planes
     cdef int i
     if plan_conv_options(call) or plan_conv_weight(call):
         return REFUSED
     out.rank = 4
-    take(call, 0, 0, &call.inputs[CONV_X], 0)
-    take(call, 0, 1, &call.inputs[CONV_WEIGHT], 0)
+    take(call, 0, 0, &call.inputs[CONV_IN_X], 0)
+    take(call, 0, 1, &call.inputs[CONV_IN_WEIGHT], 0)
     for i in range(2):
         if plan_windows(call, i):
             return REFUSED
     planes = planes_of(call)
     if not fits(offset, out, planes if planes < 0 else 2 * planes):
-        return wrong_shape(call, CONV_OFFSET, "(N, 2 * offset_groups * kernel_H * kernel_W, out_H, out_W)")
-    if call.inputs[CONV_MASK].present and not fits(&call.inputs[CONV_MASK], out, planes):
-        return wrong_shape(call, CONV_MASK, "(N, offset_groups * kernel_H * kernel_W, out_H, out_W)")
-    if bias.present and (bias.rank != 1 or differ(bias, 0, &call.inputs[CONV_WEIGHT], 0)):
-        return wrong_shape(call, CONV_BIAS, "(O,) as the weight")
+        return wrong_shape(call, CONV_IN_OFFSET, "(N, 2 * offset_groups * kernel_H * kernel_W, out_H, out_W)")
+    if call.inputs[CONV_IN_MASK].present and not fits(&call.inputs[CONV_IN_MASK], out, planes):
+        return wrong_shape(call, CONV_IN_MASK, "(N, offset_groups * kernel_H * kernel_W, out_H, out_W)")
+    if bias.present and (bias.rank != 1 or differ(bias, 0, &call.inputs[CONV_IN_WEIGHT], 0)):
+        return wrong_shape(call, CONV_IN_BIAS, "(O,) as the weight")
     for i in range(2, 4):
         if not known(out, i):  # the offsets say as much
             take(call, 0, i, offset, i)
@@ -110,18 +95,18 @@ cdef const real* data_of(const Call* call, int slot) noexcept nogil:
 
 
 cdef int compute_deform_conv(Call* call) noexcept nogil:
-    cdef const Tensor* x = &call.inputs[CONV_X]
-    cdef const Tensor* weight = &call.inputs[CONV_WEIGHT]
+    cdef const Tensor* x = &call.inputs[CONV_IN_X]
+    cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     cdef const Tensor* out = &call.outputs[0]
     cdef DeformConv conv
     cdef int i
     if out.size == 0:
         return 0
-    conv.x = data_of(call, CONV_X)
-    conv.offset = data_of(call, CONV_OFFSET)
-    conv.mask = data_of(call, CONV_MASK)
-    conv.weight = data_of(call, CONV_WEIGHT)
-    conv.bias = data_of(call, CONV_BIAS)
+    conv.x = data_of(call, CONV_IN_X)
+    conv.offset = data_of(call, CONV_IN_OFFSET)
+    conv.mask = data_of(call, CONV_IN_MASK)
+    conv.weight = data_of(call, CONV_IN_WEIGHT)
+    conv.bias = data_of(call, CONV_IN_BIAS)
     conv.out = <real*> out.data
     conv.images, conv.channels, conv.height, conv.width = x.shape[0], x.shape[1], x.shape[2], x.shape[3]
     conv.outputs, conv.out_height, conv.out_width = out.shape[1], out.shape[2], out.shape[3]
@@ -133,4 +118,4 @@ cdef int compute_deform_conv(Call* call) noexcept nogil:
     conv.groups = call.values[CONV_GROUPS].whole[0]
     conv.offset_groups = call.values[CONV_OFFSET_GROUPS].whole[0]
     conv.im2col_step = call.values[CONV_IM2COL_STEP].whole[0] if call.values[CONV_IM2COL_STEP].count else 0
-    return run_kernel(call, 0, &conv)
+    return run_kernel(call, CONV_RUN_DEFORM_CONV2D, &conv)

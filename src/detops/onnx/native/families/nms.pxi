@@ -1,18 +1,5 @@
 # The NonMaxSuppression that MMCV prepares for TensorRT, whose result is filled up with -1
 
-cdef enum:
-    NMS_BOXES = 0
-    NMS_SCORES
-    NMS_LIMIT_INPUT
-    NMS_IOU_INPUT
-    NMS_SCORE_INPUT
-cdef enum:
-    NMS_CENTER_POINT_BOX = 0
-    NMS_OFFSET
-    NMS_LIMIT
-    NMS_IOU
-    NMS_SCORE
-
 
 cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noexcept nogil:
     """A number that a node holds as an attribute or takes as an input of one element; UNKNOWN before there is data."""
@@ -24,7 +11,7 @@ cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noex
         return UNKNOWN
     if tensor.size != 1:
         return wrong_shape(call, slot, "() or (1,)")
-    if attribute == NMS_LIMIT:
+    if attribute == NMS_MAX_OUTPUT_BOXES_PER_CLASS:
         value.whole[0] = (<const int64_t*> tensor.data)[0]
     else:
         value.number[0] = (<const float*> tensor.data)[0]
@@ -34,8 +21,8 @@ cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noex
 cdef int nms_limit(Call* call, int64_t* limit) noexcept nogil:
     """How many boxes each class may give; OPEN before that is known."""
     cdef Value value
-    cdef const Tensor* boxes = &call.inputs[NMS_BOXES]
-    cdef int failed = number_or_input(call, NMS_LIMIT, NMS_LIMIT_INPUT, &value)
+    cdef const Tensor* boxes = &call.inputs[NMS_IN_BOXES]
+    cdef int failed = number_or_input(call, NMS_MAX_OUTPUT_BOXES_PER_CLASS, NMS_IN_MAX_OUTPUT_BOXES_PER_CLASS, &value)
     limit[0] = OPEN
     if failed:
         return REFUSED if failed == REFUSED else 0
@@ -49,13 +36,13 @@ cdef int nms_limit(Call* call, int64_t* limit) noexcept nogil:
 
 
 cdef int plan_nms(Call* call) noexcept nogil:
-    cdef const Tensor* boxes = &call.inputs[NMS_BOXES]
-    cdef const Tensor* scores = &call.inputs[NMS_SCORES]
+    cdef const Tensor* boxes = &call.inputs[NMS_IN_BOXES]
+    cdef const Tensor* scores = &call.inputs[NMS_IN_SCORES]
     cdef int64_t limit = 0
     if boxes.rank != 3 or is_other(boxes, 2, 4):
-        return wrong_shape(call, NMS_BOXES, "(num_batches, num_boxes, 4)")
+        return wrong_shape(call, NMS_IN_BOXES, "(num_batches, num_boxes, 4)")
     if scores.rank != 3 or differ(scores, 0, boxes, 0) or differ(scores, 2, boxes, 1):
-        return wrong_shape(call, NMS_SCORES, "(num_batches, num_classes, num_boxes) as in boxes")
+        return wrong_shape(call, NMS_IN_SCORES, "(num_batches, num_classes, num_boxes) as in boxes")
     if not 0 <= call.values[NMS_CENTER_POINT_BOX].whole[0] <= 1:
         return wrong_value(call, NMS_CENTER_POINT_BOX, "0 or 1")
     if not 0 <= call.values[NMS_OFFSET].whole[0] <= 1:
@@ -76,14 +63,14 @@ cdef int check_iou_threshold(Call* call, double threshold) noexcept nogil:
 
 
 cdef int compute_nms(Call* call) noexcept nogil:
-    cdef const Tensor* scores = &call.inputs[NMS_SCORES]
+    cdef const Tensor* scores = &call.inputs[NMS_IN_SCORES]
     cdef NonMaxSuppression work
     cdef SelectedRows rows
     cdef Value iou, score
     cdef int64_t limit = 0
     cdef int failed
-    if nms_limit(call, &limit) or number_or_input(call, NMS_IOU, NMS_IOU_INPUT, &iou) or (
-            number_or_input(call, NMS_SCORE, NMS_SCORE_INPUT, &score)):
+    if nms_limit(call, &limit) or number_or_input(call, NMS_IOU_THRESHOLD, NMS_IN_IOU_THRESHOLD, &iou) or (
+            number_or_input(call, NMS_SCORE_THRESHOLD, NMS_IN_SCORE_THRESHOLD, &score)):
         return REFUSED
     if check_iou_threshold(call, iou.number[0]):
         return REFUSED
@@ -92,7 +79,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
         return REFUSED
     if call.outputs[0].size == 0:
         return 0
-    work.boxes = <const real*> call.inputs[NMS_BOXES].data
+    work.boxes = <const real*> call.inputs[NMS_IN_BOXES].data
     work.scores = <const real*> scores.data
     work.score_thresholds = NULL
     work.batches, work.classes, work.count = scores.shape[0], scores.shape[1], scores.shape[2]
@@ -107,37 +94,30 @@ cdef int compute_nms(Call* call) noexcept nogil:
     if work.selected is NULL:
         return out_of_memory(call)
     work.found = work.selected + limit * work.batches * work.classes
-    failed = run_kernel(call, 0, &work)
+    failed = run_kernel(call, NMS_RUN_NON_MAX_SUPPRESSION, &work)
     if not failed:
         rows.selected, rows.found = work.selected, work.found
         rows.batches, rows.classes, rows.limit = work.batches, work.classes, limit
         rows.rows = call.outputs[0].shape[0]
         rows.rows64, rows.rows32 = NULL, <int*> call.outputs[0].data
-        failed = run_kernel(call, 1, &rows)
+        failed = run_kernel(call, NMS_RUN_SELECTED_ROWS, &rows)
     free(work.selected)
     return failed
 
 
 # The NonMaxSuppression that MMCV's exporter writes: the boxes that are kept, as many as they are
 
-cdef enum:
-    KEEP_BOXES = 0
-    KEEP_SCORES
-cdef enum:
-    KEEP_IOU = 0
-    KEEP_OFFSET
-
 
 cdef int plan_keep(Call* call) noexcept nogil:
-    cdef const Tensor* boxes = &call.inputs[KEEP_BOXES]
-    cdef const Tensor* scores = &call.inputs[KEEP_SCORES]
+    cdef const Tensor* boxes = &call.inputs[KEEP_IN_BOXES]
+    cdef const Tensor* scores = &call.inputs[KEEP_IN_SCORES]
     if boxes.rank != 2 or is_other(boxes, 1, 4):
-        return wrong_shape(call, KEEP_BOXES, "(num_boxes, 4)")
+        return wrong_shape(call, KEEP_IN_BOXES, "(num_boxes, 4)")
     if scores.rank != 1 or differ(scores, 0, boxes, 0):
-        return wrong_shape(call, KEEP_SCORES, "(num_boxes,) as in boxes")
+        return wrong_shape(call, KEEP_IN_SCORES, "(num_boxes,) as in boxes")
     if not 0 <= call.values[KEEP_OFFSET].whole[0] <= 1:
         return wrong_value(call, KEEP_OFFSET, "0 or 1")
-    if check_iou_threshold(call, call.values[KEEP_IOU].number[0]):
+    if check_iou_threshold(call, call.values[KEEP_IOU_THRESHOLD].number[0]):
         return REFUSED
     call.outputs[0].rank = 1
     settle(call, 0, 0, 0, False)
@@ -147,7 +127,7 @@ cdef int plan_keep(Call* call) noexcept nogil:
 cdef int compute_keep(Call* call) noexcept nogil:
     cdef Nms work
     cdef long long* selected
-    work.count = call.inputs[KEEP_SCORES].shape[0]
+    work.count = call.inputs[KEEP_IN_SCORES].shape[0]
     selected = <long long*> allocate((work.count + 1) * sizeof(long long))
     if selected is NULL:
         return out_of_memory(call)
@@ -156,22 +136,22 @@ cdef int compute_keep(Call* call) noexcept nogil:
     work.found[0] = 0
     if work.count == 0:
         return 0
-    work.boxes = <const real*> call.inputs[KEEP_BOXES].data
-    work.scores = <const real*> call.inputs[KEEP_SCORES].data
+    work.boxes = <const real*> call.inputs[KEEP_IN_BOXES].data
+    work.scores = <const real*> call.inputs[KEEP_IN_SCORES].data
     work.labels = NULL
     work.score_thresholds = NULL
     work.selected = selected
     work.top_k = work.limit = work.count
-    work.iou_threshold = call.values[KEEP_IOU].number[0]
+    work.iou_threshold = call.values[KEEP_IOU_THRESHOLD].number[0]
     work.score_threshold = -INFINITY
     work.strict = False
     work.offset = call.values[KEEP_OFFSET].whole[0]
-    return run_kernel(call, 0, &work)
+    return run_kernel(call, KEEP_RUN_NMS, &work)
 
 
 cdef int deliver_keep(Call* call) noexcept nogil:
     cdef const long long* selected = <const long long*> call.scratch
-    call.outputs[0].shape[0] = selected[call.inputs[KEEP_SCORES].shape[0]]
+    call.outputs[0].shape[0] = selected[call.inputs[KEEP_IN_SCORES].shape[0]]
     if place_output(call, 0):
         return -1
     memcpy(call.outputs[0].data, selected, call.outputs[0].size * sizeof(long long))

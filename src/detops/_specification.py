@@ -1,0 +1,288 @@
+"""What each operator takes, gives and calls: the one place where that is written.
+
+The registry of kernels, the slots of the native library, its numbers for words, the shapes that inference knows, the
+tables of the documentation, and strategies for tests are made of :data:`OPERATORS`. Signatures and docstrings of the
+public functions, of ``detops.numba`` and of all kernels are written by hand; ``tests/test_specification.py`` holds them
+against it.
+
+This module imports nothing but the standard library: ``setup.py`` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from detops._codes import Border, GridMode, Reduction, RoiMode, words
+
+REQUIRED: Any = object()  # the default of an argument that has none
+
+FLOATS = ("float16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMBERS = (*FLOATS, *INTEGERS, "bool")
+
+Kind = Literal["bool", "integer", "number", "integers", "numbers", "word", "numbers per class"]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument.
+
+    ``dtypes`` are those that it may have, ``ranks`` how many axes (empty for any number of them).
+    """
+
+    name: str
+    dtypes: tuple[str, ...] = FLOATS
+    ranks: tuple[int, ...] = ()
+    optional: bool = False
+
+    @property
+    def default(self) -> Any:
+        """What the public function takes where the argument is not given."""
+        return None if self.optional else REQUIRED
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument that is no array.
+
+    ``kind`` is what it holds: one number or several, a bool, or a word, which ``words`` turns into what kernels know.
+    ``least`` and ``most`` bound its numbers, or with ``above`` exclude the lower bound; ``optional`` options may be
+    None.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = REQUIRED
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    words: Mapping[str, int] = field(default_factory=dict)
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """An array that an operator gives.
+
+    ``dtype`` is its type and ``rank`` the number of its axes, or either names the array argument that has the same.
+    """
+
+    name: str
+    dtype: str
+    rank: int | str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function of that name in a module of that name in every backend, with these parameters."""
+
+    module: str
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A public function: its parameters in order (``by_name`` counts those at the end that are given by name alone)."""
+
+    parameters: tuple[Array | Option, ...]
+    results: tuple[Result, ...]
+    kernels: tuple[str, ...]
+    by_name: int = 0
+
+    @property
+    def arrays(self) -> Iterator[Array]:
+        """Its array arguments."""
+        return (each for each in self.parameters if isinstance(each, Array))
+
+    @property
+    def options(self) -> Iterator[Option]:
+        """Its other arguments."""
+        return (each for each in self.parameters if isinstance(each, Option))
+
+    def option(self, name: str) -> Option:
+        """Return the option of a name."""
+        return next(each for each in self.options if each.name == name)
+
+
+def _kernel(module: str, parameters: str) -> Kernel:
+    return Kernel(module, tuple(parameters.split()))
+
+
+_SUPPRESSION = "thresholds iou_threshold score_threshold strict top_k"
+
+KERNELS = {
+    "best_of_classes": _kernel("nms", "scores selected total found"),
+    "cumulative": _kernel("cumulative", "x smallest values indices"),
+    "decode_bbox": _kernel("boxes", "box_predictions anchors lower_clip decode_clip scales means classes inner out"),
+    "deform_conv2d": _kernel(
+        "deform_conv",
+        "x offset weight bias mask stride padding dilation groups offset_groups im2col_step out",
+    ),
+    "encode_bbox": _kernel("boxes", "boxes anchors scales means classes inner out"),
+    "grid_sample": _kernel("grid_sample", "x grid taps border align_corners out"),
+    "instance_norm": _kernel("instance_norm", "x scale bias epsilon out"),
+    "nms": _kernel("nms", f"boxes scores labels {_SUPPRESSION} limit offset selected found"),
+    "non_max_suppression": _kernel("nms", f"boxes scores {_SUPPRESSION} form offset selected found"),
+    "roi_align": _kernel(
+        "roi_align", "features rois batch_indices output_size spatial_scale sampling_ratio aligned mode out"
+    ),
+    "roi_align_points": _kernel("roi_align", "rois output_size spatial_scale sampling_ratio aligned points"),
+    "roi_pool": _kernel("roi_pool", "features rois batch_indices output_size spatial_scale out"),
+    "scatter_check": _kernel("scatter_nd", "indices lengths bad"),
+    "scatter_nd": _kernel("scatter_nd", "data indices updates lengths reduction out"),
+    "selected_rows": _kernel("nms", "selected found rows"),
+}
+
+_ROIS = (Array("features", ranks=(4,)), Array("rois", ranks=(2,)), Option("output_size", "integers", least=1))
+_SCALE = Option("spatial_scale", "number", 1.0, above=0)
+_IMAGES = Array("batch_indices", INTEGERS, (1,), optional=True)
+_ONE_SET = (Array("boxes", ranks=(2,)), Array("scores", ranks=(1,)))
+_ALL_CLASSES = (Array("boxes", ranks=(3,)), Array("scores", ranks=(3,)))
+_IOU = Option("iou_threshold", "number", least=0, most=1)
+_OFFSET = Option("offset", "integer", 0, least=0, most=1)
+_TOP_K = Option("pre_nms_top_k", "integer", None, least=0, optional=True)
+_TOTAL = Option("max_output_boxes_total", "integer", None, least=0, optional=True)
+_AT_MOST = Option("max_output_boxes", "integer", None, least=0, optional=True)
+_PER_CLASS = Option("max_output_boxes_per_class", "integer", 0, least=0)
+_IOU_OR_NONE = Option("iou_threshold", "number", 0.0, least=0, most=1)
+_CENTERED = Option("center_point_box", "bool", False)
+_KEPT = (Result("kept", "int64", 1),)
+_SCALES = (Option("scales", "numbers", (1, 1, 1, 1)), Option("means", "numbers", (0, 0, 0, 0)))
+_LAST_AXIS = Option("axis", "integer", -1)
+_SUPPRESSION_KERNELS = ("non_max_suppression", "best_of_classes", "selected_rows")
+
+
+def _extremes() -> Operator:
+    results = (Result("values", "x", "x"), Result("indices", "int64", "x"))
+    return Operator((Array("x", NUMBERS), _LAST_AXIS), results, ("cumulative",))
+
+
+def _score_threshold(default: float | None, per_class: bool = True) -> Option:
+    kind: Kind = "numbers per class" if per_class else "number"
+    return Option("score_threshold", kind, default, optional=default is None)
+
+
+OPERATORS = {
+    "batched_nms": Operator(
+        (
+            *_ONE_SET,
+            Array("labels", INTEGERS, (1,)),
+            _IOU,
+            _score_threshold(None),
+            _AT_MOST,
+            _OFFSET,
+            _TOP_K,
+        ),
+        _KEPT,
+        ("nms",),
+        by_name=4,
+    ),
+    "cummax": _extremes(),
+    "cummin": _extremes(),
+    "decode_bbox": Operator(
+        (
+            Array("box_predictions"),
+            Array("anchors"),
+            Option("decode_clip", "number", None, optional=True),
+            Option("lower_clip", "number", None, optional=True),
+            *_SCALES,
+            _LAST_AXIS,
+        ),
+        (Result("decoded_boxes", "box_predictions", "box_predictions"),),
+        ("decode_bbox",),
+        by_name=5,
+    ),
+    "deform_conv2d": Operator(
+        (
+            Array("x", ranks=(4,)),
+            Array("offset", ranks=(4,)),
+            Array("weight", ranks=(4,)),
+            Array("bias", ranks=(1,), optional=True),
+            Array("mask", ranks=(4,), optional=True),
+            Option("stride", "integers", 1, least=1),
+            Option("padding", "integers", 0, least=0),
+            Option("dilation", "integers", 1, least=1),
+            Option("groups", "integer", 1, least=1),
+            Option("offset_groups", "integer", 1, least=1),
+            Option("im2col_step", "integer", None, least=1, optional=True),
+        ),
+        (Result("out", "x", 4),),
+        ("deform_conv2d",),
+        by_name=7,
+    ),
+    "encode_bbox": Operator(
+        (Array("boxes"), Array("anchors"), *_SCALES, _LAST_AXIS),
+        (Result("encoded_boxes", "boxes", "boxes"),),
+        ("encode_bbox",),
+        by_name=3,
+    ),
+    "grid_sample": Operator(
+        (
+            Array("x", ranks=(4, 5)),
+            Array("grid", ranks=(4, 5)),
+            Option("mode", "word", "linear", words=words(GridMode)),
+            Option("padding_mode", "word", "zeros", words=words(Border, without=[Border.REFLECT_FIRST])),
+            Option("align_corners", "bool", False),
+            Option("reflect_first", "bool", False),
+        ),
+        (Result("out", "x", "x"),),
+        ("grid_sample",),
+        by_name=4,
+    ),
+    "instance_norm": Operator(
+        (
+            Array("x"),
+            Array("scale", ranks=(1,), optional=True),
+            Array("bias", ranks=(1,), optional=True),
+            Option("epsilon", "number", 1e-5, above=0),
+        ),
+        (Result("out", "x", "x"),),
+        ("instance_norm",),
+        by_name=1,
+    ),
+    "nms": Operator(
+        (*_ONE_SET, _IOU, _score_threshold(None, per_class=False), _AT_MOST, _OFFSET, _TOP_K),
+        _KEPT,
+        ("nms",),
+        by_name=4,
+    ),
+    "non_max_suppression": Operator(
+        (*_ALL_CLASSES, _PER_CLASS, _IOU_OR_NONE, _score_threshold(None), _CENTERED, _TOP_K, _TOTAL),
+        (Result("selected_indices", "int64", 2),),
+        _SUPPRESSION_KERNELS,
+        by_name=3,
+    ),
+    "non_max_suppression_padded": Operator(
+        (*_ALL_CLASSES, _PER_CLASS, _IOU_OR_NONE, _score_threshold(0.0), _CENTERED, _OFFSET, _TOP_K, _TOTAL),
+        (Result("selected_indices", "int32", 2),),
+        _SUPPRESSION_KERNELS,
+        by_name=4,
+    ),
+    "roi_align": Operator(
+        (
+            *_ROIS,
+            _SCALE,
+            Option("sampling_ratio", "integer", 0),
+            Option("aligned", "bool", True),
+            Option("mode", "word", "avg", words=words(RoiMode)),
+            _IMAGES,
+        ),
+        (Result("out", "features", 4),),
+        ("roi_align", "roi_align_points"),
+        by_name=5,
+    ),
+    "roi_pool": Operator((*_ROIS, _SCALE, _IMAGES), (Result("out", "features", 4),), ("roi_pool",), by_name=2),
+    "scatter_nd": Operator(
+        (
+            Array("data", ()),
+            Array("indices", INTEGERS),
+            Array("updates", ()),
+            Option("reduction", "word", "none", words=words(Reduction)),
+        ),
+        (Result("out", "data", "data"),),
+        ("scatter_check", "scatter_nd"),
+        by_name=1,
+    ),
+}
