@@ -48,19 +48,6 @@ ISAS = ("baseline", *VECTOR) if X86 else ("baseline",)
 ALL_ISAS_OF_FLOATS = [(element, isa) for element in FLOATS for isa in ISAS]
 BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 
-# kernel module: its builds. Where vectors gain little, one instruction set is enough.
-KERNELS = {
-    "boxes": ALL_ISAS_OF_FLOATS,
-    "cumulative": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
-    "instance_norm": ALL_ISAS_OF_FLOATS,
-    "nms": ALL_ISAS_OF_FLOATS,
-    "roi_align": ALL_ISAS_OF_FLOATS,
-    "roi_pool": ALL_ISAS_OF_FLOATS,
-    "deform_conv": ALL_ISAS_OF_FLOATS,
-    "grid_sample": ALL_ISAS_OF_FLOATS,
-    "scatter_nd": ALL_ISAS_OF_FLOATS + BASELINE_OF_INTEGERS,
-}
-
 # A decision must not depend on how a compiler fuses a multiplication into an addition: no contraction. Integers wrap
 # around, as scatter_nd says of its reductions: Python's own flags say so too, but CFLAGS displaces them.
 STRICT = (
@@ -87,21 +74,32 @@ OPTIONS = {
 }
 
 
-def generate() -> None:
-    """Write the Cython text that is made from modules of detops, which cannot be imported as a whole yet."""
+def of_detops(name: str) -> ModuleType:
+    """Import a module of detops that needs nothing but the standard library; detops as a whole cannot be yet."""
     for package in ("detops", "detops.onnx"):
         sys.modules[package] = ModuleType(package)
         sys.modules[package].__path__ = [f"src/{package.replace('.', '/')}"]
-    importlib.import_module("detops._generated").write(GENERATED)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "detops"]:
-        del sys.modules[name]
+    module = importlib.import_module(f"detops.{name}")
+    for imported in [each for each in sys.modules if each.partition(".")[0] == "detops"]:
+        del sys.modules[imported]
+    return module
+
+
+def builds() -> dict[str, list[tuple[str, str]]]:
+    """The builds of each module of kernels. Where vectors gain little, one instruction set is enough."""
+    kernels = of_detops("_specification").KERNELS.values()
+    integers = {kernel.module for kernel in kernels if kernel.integers}
+    return {
+        module: ALL_ISAS_OF_FLOATS + (BASELINE_OF_INTEGERS if module in integers else [])
+        for module in dict.fromkeys(kernel.module for kernel in kernels)
+    }
 
 
 def extensions() -> list[Extension]:
     """One C file per .pyx; the element type is a macro, the instruction set a flag, and both name the package."""
-    generate()
+    of_detops("_generated").write(GENERATED)
     built = []
-    for module, builds in KERNELS.items():
+    for module, variants in builds().items():
         (translated,) = cythonize(Extension(module, [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)
         built += [
             Extension(
@@ -110,7 +108,7 @@ def extensions() -> list[Extension]:
                 define_macros=[("DETOPS_ELEMENT", ELEMENTS[element]), (f"DETOPS_IS_{element.upper()}", "1")],
                 extra_compile_args=STRICT + (CONTRACT if module in CONTRACTED else []) + WARNINGS + VECTOR.get(isa, []),
             )
-            for element, isa in builds
+            for element, isa in variants
         ]
     for module in ("cpu", "memory", "threads"):
         built += cythonize(Extension(f"detops._cython.{module}", [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)
@@ -128,10 +126,6 @@ def extensions() -> list[Extension]:
     return built
 
 
-# What type checkers read about a kernel module. All its builds look alike, so one file serves them all.
-STUBS = "src/detops/_cython/stubs"
-
-
 class BuildVariants(build_ext):
     """Builds of one C file side by side: each has a folder of its own, so that they can be built at once."""
 
@@ -143,21 +137,13 @@ class BuildVariants(build_ext):
         variant = copy.copy(self)
         variant.build_temp = os.path.join(self.build_temp, ext.name)
         super(BuildVariants, variant).build_extension(ext)
-        self._copy_stub(ext, os.path.dirname(self.get_ext_fullpath(ext.name)))
 
     def copy_extensions_to_source(self) -> None:
         # setuptools does not make the folder of a module that is built in place.
         packages = self.get_finalized_command("build_py")
         for ext in self.extensions:
-            folder = packages.get_package_dir(ext.name.rpartition(".")[0])
-            os.makedirs(folder, exist_ok=True)
-            self._copy_stub(ext, folder)
+            os.makedirs(packages.get_package_dir(ext.name.rpartition(".")[0]), exist_ok=True)
         super().copy_extensions_to_source()
-
-    def _copy_stub(self, ext: Extension, folder: str) -> None:
-        stub = os.path.join(STUBS, ext.name.rpartition(".")[2] + ".pyi")
-        if os.path.exists(stub):
-            self.copy_file(stub, folder)
 
 
 setup(

@@ -1,88 +1,89 @@
 """Everything that docs/add_an_operator.md asks for is there, for every operator."""
 
-import ast
-import importlib
 import inspect
-import pkgutil
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import detops
-import detops.numba
 import detops.testing
-from asv_bench import benchmarks
-from asv_bench.benchmarks.common import Operator
-from detops import _registry
-from detops._specification import KERNELS, OPERATORS
+from detops import _registry, _specification
+from detops._specification import KERNELS, OPERATORS, Kernel, Operator
 from docs import make_tables
 from tests import calls
-from tests.cases import all_cases
-from tests.oracle import oracle
+from tests.support import missing
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = {"__version__", "get_num_threads", "set_num_threads", "show_config", "use_backend"}
-UNTYPED = np.dtype(np.float32)
 
 
-def test_all_public_functions_are_known() -> None:
-    assert set(detops.__all__) - SETTINGS == set(OPERATORS)
+def test_all_public_functions_are_specified() -> None:
+    assert set(detops.__all__) - SETTINGS == set(OPERATORS) == set(calls.ALL)
+    assert {kernel for operator in OPERATORS.values() for kernel in operator.kernels} == set(KERNELS)
+    for table in (OPERATORS, KERNELS):
+        assert list(table) == sorted(table), "keep the table sorted"
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_nothing_is_missing(operator: str) -> None:
+    assert missing.missing(operator) == []
 
 
 @pytest.mark.parametrize("backend", _registry.BACKENDS)
-@pytest.mark.parametrize("operator", calls.ALL)
-def test_every_backend_has_the_kernels(operator: str, backend: str) -> None:
-    for name in OPERATORS[operator].kernels:
-        assert callable(_registry.kernel(name, backend, UNTYPED))
-    assert make_tables.has_kernels(operator, backend)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_as_they_are_called(kernel: str, backend: str) -> None:
+    function = _registry.kernel(kernel, backend, np.dtype(np.float32))
+    assert tuple(inspect.signature(function).parameters) == KERNELS[kernel].parameters
 
 
-@pytest.mark.parametrize("module", sorted({kernel.module for kernel in KERNELS.values()}))
-def test_compiled_kernels_have_stubs(module: str) -> None:
-    kernels = [name for name, kernel in KERNELS.items() if kernel.module == module]
-    compiled = _registry.compiled(kernels[0], UNTYPED)
-    stub = ast.parse((ROOT / f"src/detops/_cython/stubs/{module}.pyi").read_text())
-    described = {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)}
-    assert sorted(described) == sorted(kernels)
-    for name, function in described.items():
-        wanted = list(inspect.signature(getattr(compiled, name)).parameters)
-        assert [argument.arg for argument in function.args.args] == wanted
+def test_an_operator_that_is_only_specified_lacks_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = Operator((_specification.Array("x"),), (), ("newest",))
+    monkeypatch.setitem(OPERATORS, "newest", new)
+    monkeypatch.setitem(KERNELS, "newest", Kernel("newest", ("x", "out")))
+    places = {line.partition(":")[0] for line in missing.missing("newest")}
+    assert places == {
+        "src/detops/newest.py",
+        "src/detops/numba/newest.py",
+        "src/detops/_cython/newest.pyx",
+        "src/detops/_numba/newest.py",
+        "cuda/kernels/newest.py",
+        "src/detops/testing/families.py",
+        "tests/oracle/newest.py",
+        "tests/cases/newest.py",
+        "tests/calls.py",
+        "docs/operators/newest.md",
+        "asv_bench/benchmarks/newest.py",
+        "README.md",
+    }
+    assert missing.missing("older") == ["src/detops/_specification.py: no operator older in OPERATORS"]
 
 
-@pytest.mark.parametrize("operator", calls.ALL)
-def test_oracle_and_cases(operator: str) -> None:
-    assert callable(oracle(operator))
-    cases = [case for case in all_cases() if case.operator == operator]
-    assert len(cases) >= 5
-    assert len({case.name for case in cases}) == len(cases), "two cases have one name"
-    assert any(0 in np.shape(array) for case in cases for array in case.arrays.values()), "no case without elements"
-
-
-@pytest.mark.parametrize("operator", calls.ALL)
-def test_numba_operator(operator: str) -> None:
-    assert operator in detops.numba.__all__
-
-
-@pytest.mark.parametrize("operator", calls.ALL)
-def test_docs_page(operator: str) -> None:
-    assert (ROOT / "docs" / "operators" / make_tables.page_of(operator)).exists()
-
-
-def test_benchmarks() -> None:
-    measured = set()
-    for module in pkgutil.iter_modules(benchmarks.__path__):
-        for value in vars(importlib.import_module(f"{benchmarks.__name__}.{module.name}")).values():
-            if isinstance(value, type) and issubclass(value, Operator) and value is not Operator:
-                measured.add(value.operator)
-    assert measured == set(OPERATORS)
-
-
-def test_strategies() -> None:
-    assert set(OPERATORS) <= set(detops.testing.STRATEGIES)
+def test_an_option_that_is_only_specified_is_missed_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, kernel = OPERATORS["roi_pool"], KERNELS["roi_pool"]
+    option = _specification.Option("ceil", "bool", False)
+    monkeypatch.setitem(OPERATORS, "roi_pool", Operator((*old.parameters, option), old.results, old.kernels, 3))
+    monkeypatch.setitem(KERNELS, "roi_pool", Kernel(kernel.module, (*kernel.parameters, "ceil")))
+    lines = missing.missing("roi_pool")
+    assert all("ceil" in line for line in lines)
+    assert {line.partition(":")[0] for line in lines} == {
+        "src/detops/roi_pool.py",
+        "src/detops/numba/roi_pool.py",
+        "src/detops/_cython/roi_pool.pyx",
+        "src/detops/_numba/roi_pool.py",
+        "cuda/kernels/roi_pool.py",
+    }
 
 
 @pytest.mark.parametrize("page", make_tables.TABLES)
 def test_tables_are_up_to_date(page: str) -> None:
     written = (ROOT / page).read_text(encoding="utf-8")
     assert make_tables.with_tables(page) == written, "run python docs/make_tables.py"
+
+
+def test_the_guide_names_the_files() -> None:
+    guide = (ROOT / "docs" / "add_an_operator.md").read_text(encoding="utf-8")
+    for place in re.findall(r'f?"((?:src|cuda|tests|docs|asv_bench)/[^:"]*)', inspect.getsource(missing)):
+        if "{}" not in place and "." in place:
+            assert place.replace("{operator}", "NAME").partition(":")[0] in guide

@@ -1,11 +1,7 @@
 """What is written by hand agrees with the specification: an option that is added there makes all other places red."""
 
-import ast
-import importlib
 import inspect
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,64 +9,9 @@ import pytest
 
 import detops
 import detops.numba
-from detops import _registry
-from detops._specification import KERNELS, OPERATORS, REQUIRED, Array, Option
+from detops._specification import OPERATORS, REQUIRED, Array, Option
 from detops.onnx._table import OPERATORS as NODES
 from tests import calls
-
-ROOT = Path(__file__).parents[1]
-SOURCES = {
-    "cython": "src/detops/_cython/{}.pyx",
-    "numba": "src/detops/_numba/{}.py",
-    "cuda": "cuda/kernels/{}.py",
-}
-
-
-def parameters(operator: str) -> list[inspect.Parameter]:
-    """The parameters of an operator as the specification has them, without `out` and `backend`."""
-    found = OPERATORS[operator]
-    at = len(found.parameters) - found.by_name
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * at + [inspect.Parameter.KEYWORD_ONLY] * found.by_name
-    return [
-        inspect.Parameter(
-            each.name, kind, default=inspect.Parameter.empty if each.default is REQUIRED else each.default
-        )
-        for each, kind in zip(found.parameters, kinds, strict=True)
-    ]
-
-
-def written(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a function, without their annotations."""
-    return [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in inspect.signature(function).parameters.values()
-    ]
-
-
-@pytest.mark.parametrize("operator", calls.ALL)
-def test_public_signature(operator: str) -> None:
-    found = written(getattr(detops, operator))
-    assert [parameter.name for parameter in found[-2:]] == ["out", "backend"]
-    assert found[:-2] == parameters(operator)
-
-
-@pytest.mark.parametrize("operator", calls.ALL)
-def test_signature_in_compiled_code(operator: str) -> None:
-    assert written(getattr(detops.numba, operator)) == parameters(operator)
-
-
-@pytest.mark.parametrize("backend", _registry.BACKENDS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_kernel_signature(kernel: str, backend: str) -> None:
-    function = _registry.kernel(kernel, backend, np.dtype(np.float32))
-    assert tuple(inspect.signature(function).parameters) == KERNELS[kernel].parameters
-
-
-def test_every_kernel_serves_an_operator() -> None:
-    assert {kernel for operator in OPERATORS.values() for kernel in operator.kernels} == set(KERNELS)
-    assert list(OPERATORS) == sorted(OPERATORS), "keep the table sorted"
-    assert list(KERNELS) == sorted(KERNELS), "keep the table sorted"
-
 
 OPTIONS = [(operator, option) for operator, found in OPERATORS.items() for option in found.options]
 IDS = [f"{operator}-{option.name}" for operator, option in OPTIONS]
@@ -157,14 +98,3 @@ def test_arguments_of_nodes_are_arguments_of_functions() -> None:
         known = {each.name for each in node.function.parameters}
         # What no option is called: the halves of a pair, and what chooses the operator or is checked alone.
         assert names - known <= {"output_height", "output_width", "smallest", "kernel_shape"}
-
-
-def test_sources_are_where_the_specification_says() -> None:
-    for kernel, found in KERNELS.items():
-        for backend, path in SOURCES.items():
-            text = (ROOT / path.format(found.module)).read_text(encoding="utf-8")
-            if backend == "cython":
-                assert f"def {kernel}(" in text
-            else:
-                assert kernel in {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
-    assert importlib.import_module("detops._specification").KERNELS is KERNELS

@@ -76,10 +76,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of that name in a module of that name in every backend, with these parameters."""
+    """A function of every backend: its module and its parameters, and whether it is compiled for integers, too."""
 
     module: str
     parameters: tuple[str, ...]
+    integers: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,15 +107,15 @@ class Operator:
         return next(each for each in self.options if each.name == name)
 
 
-def _kernel(module: str, parameters: str) -> Kernel:
-    return Kernel(module, tuple(parameters.split()))
+def _kernel(module: str, parameters: str, integers: bool = False) -> Kernel:
+    return Kernel(module, tuple(parameters.split()), integers)
 
 
 _SUPPRESSION = "thresholds iou_threshold score_threshold strict top_k"
 
 KERNELS = {
     "best_of_classes": _kernel("nms", "scores selected total found"),
-    "cumulative": _kernel("cumulative", "x smallest values indices"),
+    "cumulative": _kernel("cumulative", "x smallest values indices", integers=True),
     "decode_bbox": _kernel("boxes", "box_predictions anchors lower_clip decode_clip scales means classes inner out"),
     "deform_conv2d": _kernel(
         "deform_conv",
@@ -131,7 +132,7 @@ KERNELS = {
     "roi_align_points": _kernel("roi_align", "rois output_size spatial_scale sampling_ratio aligned points"),
     "roi_pool": _kernel("roi_pool", "features rois batch_indices output_size spatial_scale out"),
     "scatter_check": _kernel("scatter_nd", "indices lengths bad"),
-    "scatter_nd": _kernel("scatter_nd", "data indices updates lengths reduction out"),
+    "scatter_nd": _kernel("scatter_nd", "data indices updates lengths reduction out", integers=True),
     "selected_rows": _kernel("nms", "selected found rows"),
 }
 
