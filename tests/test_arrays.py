@@ -113,6 +113,74 @@ def test_masked_batch_indices(pool: Any, backend: str) -> None:
         pool(features, rois, 1, backend=backend)
 
 
+_MAP = np.random.default_rng(0).normal(size=(3, 2, 6, 7))
+_PER_IMAGE = [np.array([[0.0, 0, 4, 4], [1, 1, 5, 3]]), np.empty((0, 4)), np.array([[2.0, 1, 6, 5]])]
+# The same boxes as lists, empty ones among them, as tuples, of mixed types, with rows that are arrays.
+_FORMS: dict[str, Callable[[], Any]] = {
+    "arrays": lambda: _PER_IMAGE,
+    "a tuple": lambda: tuple(_PER_IMAGE),
+    "lists": lambda: [boxes.tolist() for boxes in _PER_IMAGE],
+    "lists of integers": lambda: [boxes.astype(int).tolist() for boxes in _PER_IMAGE],
+    "mixed types": lambda: [boxes.astype(kind) for boxes, kind in zip(_PER_IMAGE, "ife", strict=True)],
+    "lists of arrays": lambda: [list(boxes) for boxes in _PER_IMAGE],
+    "swapped": lambda: [boxes.astype(">f8") for boxes in _PER_IMAGE],
+    "subclasses": lambda: [boxes.view(Liar) for boxes in _PER_IMAGE],
+}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("pool", [detops.roi_align, detops.roi_pool])
+def test_boxes_of_each_image(pool: Any, dtype: str, backend: str, form: str) -> None:
+    features = _MAP.astype(dtype)
+    table = np.array([[0, *_PER_IMAGE[0][0]], [0, *_PER_IMAGE[0][1]], [2, *_PER_IMAGE[2][0]]])
+    got = pool(features, _FORMS[form](), 2, backend=backend)
+    np.testing.assert_array_equal(got, pool(features, table, 2, backend=backend))
+    np.testing.assert_array_equal(got, pool(features, table[:, 1:], 2, batch_indices=[0, 0, 2], backend=backend))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("pool", [detops.roi_align, detops.roi_pool])
+def test_no_rois(pool: Any, backend: str) -> None:
+    for rois in ([], (), np.empty(0), [[], [], []], [np.empty((0, 4))] * 3, [np.empty(0), [], []]):
+        assert pool(_MAP, rois, 2, backend=backend).shape == (0, 2, 2, 2)
+    assert pool(_MAP, [], 2, batch_indices=[], backend=backend).shape == (0, 2, 2, 2)
+
+
+@pytest.mark.parametrize("pool", [detops.roi_align, detops.roi_pool])
+def test_masked_boxes_of_an_image(pool: Any) -> None:
+    boxes = [*_PER_IMAGE[:2], np.ma.masked_equal(_PER_IMAGE[2], 1)]
+    with pytest.raises(TypeError, match=r"^rois\[2\]: expected no masked elements"):
+        pool(_MAP, boxes, 2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_empty_lists_are_empty(backend: str) -> None:
+    given = {"backend": backend}
+    assert detops.nms([], [], 0.5, **given).tolist() == []
+    assert detops.batched_nms([], [], [], 0.5, **given).tolist() == []
+    assert detops.decode_bbox([], [], **given).shape == (0, 4)
+    assert detops.encode_bbox([], [], **given).shape == (0, 4)
+    assert detops.decode_bbox(np.empty((2, 0, 4), np.float32), [], **given).shape == (2, 0, 4)
+    # No classes of one box, which is not an empty list of boxes.
+    assert detops.decode_bbox(np.empty(0), np.zeros(4), **given).shape == (0,)
+    assert detops.scatter_nd([], np.empty((0, 1), int), [], **given).tolist() == []
+    assert detops.cummax([], **given).indices.tolist() == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_integer_coordinates_are_float64(backend: str) -> None:
+    # In float32 the second box would be the first one, and suppressed.
+    boxes = [[2**24, 0, 2**24 + 1, 1], [2**24 + 1, 0, 2**24 + 2, 1]]
+    for kind in ("int32", "int64", "uint64"):
+        got = detops.nms(np.array(boxes, kind), np.float32([0.9, 0.8]), 0.1, backend=backend)
+        assert got.tolist() == [0, 1]
+    encoded = detops.encode_bbox(boxes, np.float32([[0, 0, 2, 2]] * 2), backend=backend)
+    assert encoded.dtype == np.float64
+    assert encoded[:, 0].tolist() == [2**23 - 0.25, 2**23 + 0.25]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_in_place_in_a_subclass(kind: str) -> None:

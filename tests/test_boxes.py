@@ -28,8 +28,12 @@ Z = np.zeros((3, 4))
 @pytest.mark.parametrize(
     ("arrays", "options", "error", "message"),
     [
-        ((Z.astype(int), Z), {}, TypeError, "{}: expected dtype float16, float32 or float64, got int64"),
-        ((Z, Z.astype(bool)), {}, TypeError, "anchors: expected dtype float16, float32 or float64, got bool"),
+        (
+            (Z, Z.astype(bool)),
+            {},
+            TypeError,
+            "anchors: expected dtype float16, float32, float64 or an integer one, got bool",
+        ),
         ((Z[0, 0], Z), {}, ValueError, "{}: expected shape (..., 4), got ()"),
         (
             (np.zeros((3, 5)), np.zeros((3, 5))),
@@ -81,6 +85,11 @@ def test_errors(operator, name, arrays, options, error, message):
     with pytest.raises(error) as caught:
         getattr(detops, operator)(*arrays, **options)
     assert str(caught.value) == message.format(name)
+
+
+def test_predictions_are_floats():
+    with pytest.raises(TypeError, match=r"^box_predictions: expected dtype float16, float32 or float64, got int64$"):
+        detops.decode_bbox(Z.astype(int), Z)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def same(got, wanted):
 @pytest.mark.parametrize(
     ("x", "options", "error", "message"),
     [
-        (np.zeros(3, complex), {}, TypeError, "x: expected dtype a real number type or bool, got complex128"),
-        (np.array(["a"]), {}, TypeError, "x: expected dtype a real number type or bool, got <U1"),
+        (np.zeros(3, complex), {}, TypeError, "x: expected a real dtype or bool, got complex128"),
+        (np.array(["a"]), {}, TypeError, "x: expected a real dtype or bool, got <U1"),
         (np.zeros((2, 3)), {"axis": 2}, ValueError, "axis: expected an axis from -2 to 1, got 2"),
         (np.zeros((2, 3)), {"axis": -3}, ValueError, "axis: expected an axis from -2 to 1, got -3"),
         (np.zeros((0, 3)), {"axis": 2}, ValueError, "axis: expected an axis from -2 to 1, got 2"),

@@ -131,9 +131,9 @@ ERRORS = [
         "got labels from 9223372036854775808 to 9223372036854775809",
     ),
     (
-        lambda: detops.nms(B.astype(int), S, 0.5),
+        lambda: detops.nms(B > 0, S, 0.5),
         TypeError,
-        "boxes: expected dtype float16, float32 or float64, got int64",
+        "boxes: expected dtype float16, float32, float64 or an integer one, got bool",
     ),
     (
         lambda: detops.nms(B, S.astype(np.complex64), 0.5),
@@ -141,14 +141,19 @@ ERRORS = [
         "scores: expected dtype float16, float32 or float64, got complex64",
     ),
     (
-        lambda: detops.batched_nms(B, S, L.astype(float), 0.5),
-        TypeError,
-        "labels: expected dtype an integer type, got float64",
+        lambda: detops.batched_nms(B, S, [0, 1.5, np.nan], 0.5),
+        ValueError,
+        "labels: expected integers of 64 bits, got 1.5 in row 1",
+    ),
+    (
+        lambda: detops.batched_nms(B, S, [0, 1, 2.0**63], 0.5),
+        ValueError,
+        "labels: expected integers of 64 bits, got 9.223372036854776e+18 in row 2",
     ),
     (
         lambda: detops.batched_nms(B, S, L > 0, 0.5),
         TypeError,
-        "labels: expected dtype an integer type, got bool",
+        "labels: expected dtype float16, float32, float64 or an integer one, got bool",
     ),
     (lambda: detops.batched_nms(B, S, L[:2], 0.5), ValueError, "labels: expected shape (3,), got (2,)"),
     (

@@ -26,9 +26,34 @@ AT = np.array([0, 0])
     ("arguments", "options", "error", "message"),
     [
         ((X.astype(int), ROIS, 2), {}, TypeError, "features: expected dtype float16, float32 or float64, got int64"),
-        ((X, ROIS.astype(int), 2), {}, TypeError, "rois: expected dtype float16, float32 or float64, got int64"),
+        (
+            (X, ROIS > 0, 2),
+            {},
+            TypeError,
+            "rois: expected dtype float16, float32, float64 or an integer one, got bool",
+        ),
         ((X[0], ROIS, 2), {}, ValueError, "features: expected shape (batch, channels, height, width), got (2, 3, 4)"),
-        ((X, ROIS[:, 1:], 2), {}, ValueError, "rois: expected shape (num_rois, 5), got (2, 4)"),
+        (
+            (X, ROIS[:, 1:], 2),
+            {},
+            ValueError,
+            "rois: expected shape (num_rois, 5), got (2, 4); rois of 4 columns need batch_indices, or come as a list "
+            "of boxes for each image",
+        ),
+        ((X, [ROIS[:, 1:]] * 2, 2), {}, ValueError, "rois: expected boxes for each of 1 images, got 2 arrays"),
+        ((X, [ROIS], 2), {}, ValueError, "rois[0]: expected shape (num_rois, 4), got (2, 5)"),
+        (
+            (X, [ROIS > 0], 2),
+            {},
+            TypeError,
+            "rois[0]: expected dtype float16, float32, float64 or an integer one, got bool",
+        ),
+        (
+            (X, [ROIS[:, 1:]], 2),
+            {"batch_indices": AT},
+            TypeError,
+            "batch_indices: expected None beside a list of boxes for each image, got another value",
+        ),
         ((X, ROIS[0], 2), {}, ValueError, "rois: expected shape (num_rois, 5), got (5,)"),
         ((X, ROIS, 2), {"batch_indices": AT}, ValueError, "rois: expected shape (num_rois, 4), got (2, 5)"),
         (
@@ -39,9 +64,15 @@ AT = np.array([0, 0])
         ),
         (
             (X, ROIS[:, 1:], 2),
-            {"batch_indices": AT.astype(float)},
+            {"batch_indices": AT > 0},
             TypeError,
-            "batch_indices: expected dtype an integer type, got float64",
+            "batch_indices: expected dtype float16, float32, float64 or an integer one, got bool",
+        ),
+        (
+            (X, ROIS[:, 1:], 2),
+            {"batch_indices": AT - 0.5},
+            ValueError,
+            "batch_indices: expected whole batch indices in [0, 1), got -0.5 in row 0",
         ),
         ((X, ROIS, 0), {}, ValueError, "output_size: expected at least 1, got 0"),
         ((X, ROIS, 2.5), {}, TypeError, "output_size: expected an integer, got 2.5"),

@@ -22,8 +22,8 @@ U = np.ones((2, 4))
 @pytest.mark.parametrize(
     ("data", "indices", "updates", "options", "error", "message"),
     [
-        (D, TUPLES.astype(float), U, {}, TypeError, "indices: expected dtype an integer type, got float64"),
-        (D, TUPLES > 0, U, {}, TypeError, "indices: expected dtype an integer type, got bool"),
+        (D, TUPLES.astype(float), U, {}, TypeError, "indices: expected an integer dtype, got float64"),
+        (D, TUPLES > 0, U, {}, TypeError, "indices: expected an integer dtype, got bool"),
         (D, TUPLES, U.astype("f"), {}, TypeError, "updates: expected the dtype of data, float64, got float32"),
         (D.astype("S2"), TUPLES, U.astype("S3"), {}, TypeError, "updates: expected the dtype of data, |S2, got |S3"),
         (
@@ -32,7 +32,7 @@ U = np.ones((2, 4))
             U.astype(complex),
             {"reduction": "add"},
             TypeError,
-            "data: expected dtype a real number type or bool, got complex128",
+            "data: expected a real dtype or bool, got complex128",
         ),
         (
             D.astype(object),
@@ -40,7 +40,7 @@ U = np.ones((2, 4))
             U.astype(object),
             {"reduction": "max"},
             TypeError,
-            "data: expected dtype a real number type or bool, got object",
+            "data: expected a real dtype or bool, got object",
         ),
         (
             D.astype(object),

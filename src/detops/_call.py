@@ -142,13 +142,23 @@ class Call:
     def check_dtype(self, allowed: tuple[np.dtype, ...], *names: str) -> np.dtype:
         """Check the dtypes of arguments that are present; return the type to compute in, that of the first name.
 
-        The first must be present. float16 is computed in float32; bool stays bool.
+        The first must be present. float16 is computed in float32, integer coordinates in float64; bool stays bool.
         """
-        first = self[names[0]].dtype.newbyteorder("=")
+        first = self[names[0]].dtype
         for name in names:
             if name in self.inputs:
                 _checks.dtype(name, self.inputs[name].dtype, allowed)
-        return np.dtype(np.float32) if first == np.float16 else first
+        if first.char == "e":
+            return np.dtype(np.float32)
+        if allowed is _checks.COORDINATES and first.kind != "f":
+            return np.dtype(np.float64)
+        return first if first.isnative else first.newbyteorder("=")
+
+    def read_empty(self, name: str, columns: int) -> None:
+        """Read an array of shape (0,), as an empty list gives it, as one of no rows and so many columns."""
+        array = self[name]
+        if array.shape == (0,):
+            self.inputs[name] = array.reshape((0, columns))
 
     def cast(self, name: str, dtype: np.dtype) -> Any:
         """Return an argument as a kernel takes it, None if it is absent."""

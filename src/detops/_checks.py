@@ -12,18 +12,30 @@ FLOATS = tuple(np.dtype(name) for name in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(sign + str(bits)) for sign in ("int", "uint") for bits in (8, 16, 32, 64))
 BOOL = np.dtype(bool)
 NUMBERS = (*FLOATS, *INTEGERS, BOOL)
+# What boxes may be: integers stand for the same numbers in float64.
+COORDINATES = (*FLOATS, *INTEGERS)
 
 _WORDS = {
-    FLOATS: "float16, float32 or float64",
-    INTEGERS: "an integer type",
-    NUMBERS: "a real number type or bool",
+    FLOATS: "dtype float16, float32 or float64",
+    INTEGERS: "an integer dtype",
+    COORDINATES: "dtype float16, float32, float64 or an integer one",
+    NUMBERS: "a real dtype or bool",
 }
 
 
 def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
     """Raise TypeError unless the dtype, in native byte order, is one of those allowed."""
     if got not in allowed and got.newbyteorder("=") not in allowed:
-        raise TypeError(f"{name}: expected dtype {_WORDS[allowed]}, got {got}")
+        raise TypeError(f"{name}: expected {_WORDS[allowed]}, got {got}")
+
+
+def whole(name: str, array: np.ndarray) -> None:
+    """Raise ValueError unless all numbers of a float array of one axis are integers of 64 bits."""
+    numbers = array.astype(np.float64)
+    wrong = ~((numbers >= -(2.0**63)) & (numbers < 2.0**63) & (numbers == np.trunc(numbers)))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"{name}: expected integers of 64 bits, got {array[row]} in row {row}")
 
 
 def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:

@@ -20,7 +20,8 @@ REQUIRED: Any = object()  # the default of an argument that has none
 
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-NUMBERS = (*FLOATS, *INTEGERS, "bool")
+COORDINATES = (*FLOATS, *INTEGERS)
+NUMBERS = (*COORDINATES, "bool")
 
 Kind = Literal["bool", "integer", "number", "integers", "numbers", "word", "numbers per class"]
 
@@ -136,11 +137,11 @@ KERNELS = {
     "selected_rows": _kernel("nms", "selected found rows"),
 }
 
-_ROIS = (Array("features", ranks=(4,)), Array("rois", ranks=(2,)), Option("output_size", "integers", least=1))
+_ROIS = (Array("features", ranks=(4,)), Array("rois", COORDINATES, (2,)), Option("output_size", "integers", least=1))
 _SCALE = Option("spatial_scale", "number", 1.0, above=0)
-_IMAGES = Array("batch_indices", INTEGERS, (1,), optional=True)
-_ONE_SET = (Array("boxes", ranks=(2,)), Array("scores", ranks=(1,)))
-_ALL_CLASSES = (Array("boxes", ranks=(3,)), Array("scores", ranks=(3,)))
+_IMAGES = Array("batch_indices", COORDINATES, (1,), optional=True)
+_ONE_SET = (Array("boxes", COORDINATES, (2,)), Array("scores", ranks=(1,)))
+_ALL_CLASSES = (Array("boxes", COORDINATES, (3,)), Array("scores", ranks=(3,)))
 _IOU = Option("iou_threshold", "number", least=0, most=1)
 _OFFSET = Option("offset", "integer", 0, least=0, most=1)
 _TOP_K = Option("pre_nms_top_k", "integer", None, least=0, optional=True)
@@ -169,7 +170,7 @@ OPERATORS = {
     "batched_nms": Operator(
         (
             *_ONE_SET,
-            Array("labels", INTEGERS, (1,)),
+            Array("labels", COORDINATES, (1,)),
             _IOU,
             _score_threshold(None),
             _AT_MOST,
@@ -185,7 +186,7 @@ OPERATORS = {
     "decode_bbox": Operator(
         (
             Array("box_predictions"),
-            Array("anchors"),
+            Array("anchors", COORDINATES),
             Option("decode_clip", "number", None, optional=True),
             Option("lower_clip", "number", None, optional=True),
             *_SCALES,
@@ -214,7 +215,7 @@ OPERATORS = {
         by_name=7,
     ),
     "encode_bbox": Operator(
-        (Array("boxes"), Array("anchors"), *_SCALES, _LAST_AXIS),
+        (Array("boxes", COORDINATES), Array("anchors", COORDINATES), *_SCALES, _LAST_AXIS),
         (Result("encoded_boxes", "boxes", "boxes"),),
         ("encode_bbox",),
         by_name=3,

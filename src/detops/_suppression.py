@@ -8,14 +8,23 @@ from detops import _checks
 from detops._call import Call
 
 INT64 = np.dtype(np.int64)
-FLOAT32 = np.dtype(np.float32)
 
 
 def dtype_of(call: Call) -> np.dtype:
     """Check the dtypes of boxes and scores; return the type to compute in: the wider, and at least float32."""
-    call.check_dtype(_checks.FLOATS, "boxes", "scores")
-    # np.result_type takes ten times as long.
-    return np.promote_types(np.promote_types(call["boxes"].dtype, call["scores"].dtype), FLOAT32)
+    boxes = call.check_dtype(_checks.COORDINATES, "boxes")
+    scores = call.check_dtype(_checks.FLOATS, "scores")
+    return boxes if boxes == scores else np.dtype(np.float64)
+
+
+def labels_of(call: Call, count: int) -> Any:
+    """Check the labels; return them as int64, in call's space. Floats may be labels where they are whole."""
+    labels = call["labels"]
+    _checks.dtype("labels", labels.dtype, _checks.COORDINATES)
+    _checks.shape("labels", labels.shape, (count,))
+    if labels.dtype.kind == "f":
+        _checks.whole("labels", call.space.to_host(labels))
+    return call.cast("labels", INT64)
 
 
 def iou_threshold(value: Any, dtype: np.dtype) -> float:

@@ -36,9 +36,10 @@ def decode_bbox(
     box_predictions : array_like of float16, float32 or float64
         (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
         (..., 4 * num_classes) against anchors (..., 4).
-    anchors : array_like of float16, float32 or float64
+    anchors : array_like of float16, float32, float64 or an integer type
         (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit. Leading axes may
         be missing, or of length 1: anchors (num_boxes, 4) serve each image of predictions (batch, num_boxes, 4).
+        Empty lists are no predictions and no anchors.
     decode_clip : float, optional
         Upper bound of tw and th before the exponential; None for no bound. 0 bounds them at 0.
     lower_clip : float, optional
@@ -105,10 +106,10 @@ def encode_bbox(
 
     Parameters
     ----------
-    boxes : array_like of float16, float32 or float64
+    boxes : array_like of float16, float32, float64 or an integer type
         (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
-        (..., 4 * num_classes) against anchors (..., 4).
-    anchors : array_like of float16, float32 or float64
+        (..., 4 * num_classes) against anchors (..., 4). Integers are taken as float64, an empty list as no boxes.
+    anchors : array_like of float16, float32, float64 or an integer type
         (x1, y1, x2, y2) along `axis`, in the unit of `boxes`. Leading axes may be missing, or of length 1.
     scales, means : sequence of 4 floats, default 1 and 0
         The normalisation of the result: (t - mean) * scale.
@@ -122,7 +123,7 @@ def encode_bbox(
     Returns
     -------
     numpy.ndarray
-        (tx, ty, tw, th) with the shape and dtype of `boxes`.
+        (tx, ty, tw, th) with the shape of `boxes`, and their dtype: float64 for integers.
 
     Raises
     ------
@@ -165,12 +166,17 @@ def _transform(
     backend: str | None,
 ) -> np.ndarray:
     call = Call(backend, **{name: subject, "anchors": anchors})
-    dtype = call.check_dtype(_checks.FLOATS, name, "anchors")
+    dtype = call.check_dtype(_checks.FLOATS if name == "box_predictions" else _checks.COORDINATES, name)
+    call.check_dtype(_checks.COORDINATES, "anchors")
+    if not call["anchors"].size:
+        call.read_empty("anchors", 4)
+        call.read_empty(name, 4)
     classes, inner = _layout(name, call[name].shape, call["anchors"].shape, axis)
     scales, means = _checks.reals("scales", scales, 4), _checks.reals("means", means, 4)
     if 0 in scales:
         raise ValueError(f"scales: expected numbers other than 0, got {scales}")
-    results = call.results(out, (call[name].shape, call[name].dtype.newbyteorder("="), dtype))
+    given = call[name].dtype
+    results = call.results(out, (call[name].shape, given.newbyteorder("=") if given.kind == "f" else dtype, dtype))
     call.kernel(kernel, dtype)(
         call.cast(name, dtype),
         call.cast("anchors", dtype),

@@ -28,8 +28,8 @@ def nms(
 
     Parameters
     ----------
-    boxes : array_like of float16, float32 or float64, shape (num_boxes, 4)
-        (x1, y1, x2, y2), in pixels or any other unit.
+    boxes : array_like of float16, float32, float64 or an integer type, shape (num_boxes, 4)
+        (x1, y1, x2, y2), in pixels or any other unit. Integers are taken as float64, an empty list as no boxes.
     scores : array_like of float16, float32 or float64, shape (num_boxes,)
         A box whose score is NaN is never kept.
     iou_threshold : float
@@ -102,12 +102,12 @@ def batched_nms(
 
     Parameters
     ----------
-    boxes : array_like of float16, float32 or float64, shape (num_boxes, 4)
-        (x1, y1, x2, y2), in pixels or any other unit.
+    boxes : array_like of float16, float32, float64 or an integer type, shape (num_boxes, 4)
+        (x1, y1, x2, y2), in pixels or any other unit. Integers are taken as float64, an empty list as no boxes.
     scores : array_like of float16, float32 or float64, shape (num_boxes,)
         A box whose score is NaN is never kept.
-    labels : array_like of an integer type, shape (num_boxes,)
-        Class, image, or whatever else sets boxes apart. Any integers, negative ones too.
+    labels : array_like of an integer type, or of whole floats, shape (num_boxes,)
+        Class, image, or whatever else sets boxes apart. Any integers of 64 bits, negative ones too.
     iou_threshold : float
         From 0 to 1. An IoU that is equal to it suppresses nothing.
     score_threshold : float or array_like of shape (num_labels,), optional
@@ -134,7 +134,7 @@ def batched_nms(
     TypeError
         If an argument has a wrong dtype or type.
     ValueError
-        If shapes do not fit, or a number is out of range.
+        If shapes do not fit, a number is out of range, or a label is not whole.
 
     See Also
     --------
@@ -154,7 +154,6 @@ def batched_nms(
     array([1, 0])
     """
     call = Call(backend, boxes=boxes, scores=scores, labels=labels)
-    _checks.dtype("labels", call["labels"].dtype, _checks.INTEGERS)
     return _nms(call, iou_threshold, score_threshold, pre_nms_top_k, max_output_boxes, offset, out)
 
 
@@ -163,17 +162,18 @@ def _nms(
 ) -> np.ndarray:
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
+    call.read_empty("boxes", 4)
     _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
     count = call["boxes"].shape[0]
     _checks.shape("scores", call["scores"].shape, (count,))
-    labels, thresholds = call.get("labels"), None
-    if labels is None:
-        least, strict = _suppression.score_threshold(score_threshold, dtype)
-    else:
-        _checks.shape("labels", labels.shape, (count,))
+    labels = thresholds = None
+    if "labels" in call.given:
+        labels = _suppression.labels_of(call, count)
         thresholds, least, strict = _suppression.score_thresholds(score_threshold, None, dtype)
+    else:
+        least, strict = _suppression.score_threshold(score_threshold, dtype)
     if thresholds is not None:
-        _check_labels(call.space.to_host(labels), len(thresholds))
+        _check_labels(call.space.to_host(call["labels"]), len(thresholds))
         thresholds = call.space.cast(thresholds, dtype)
     iou = _suppression.iou_threshold(iou_threshold, dtype)
     top_k = _suppression.limit("pre_nms_top_k", top_k, count)
@@ -183,7 +183,7 @@ def _nms(
     kept = 0
     if selected.size:
         found = call.space.empty((1,), int64)
-        arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), call.cast("labels", int64))
+        arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), labels)
         call.kernel("nms", dtype)(*arrays, *options, selected, found)
         kept = int(call.space.to_host(found)[0])
     results = call.results(out, ((kept,), int64, int64))

@@ -30,9 +30,9 @@ def non_max_suppression(
 
     Parameters
     ----------
-    boxes : array_like of float16, float32 or float64, shape (num_batches, num_boxes, 4)
+    boxes : array_like of float16, float32, float64 or an integer type, shape (num_batches, num_boxes, 4)
         (y1, x1, y2, x2), where the corners are those of either diagonal in either order; with `center_point_box`
-        (x_center, y_center, width, height).
+        (x_center, y_center, width, height). Integers are taken as float64.
     scores : array_like of float16, float32 or float64, shape (num_batches, num_classes, num_boxes)
         A box whose score is NaN is never selected.
     max_output_boxes_per_class : int, default 0
@@ -120,9 +120,9 @@ def non_max_suppression_padded(
 
     Parameters
     ----------
-    boxes : array_like of float16, float32 or float64, shape (num_batches, num_boxes, 4)
+    boxes : array_like of float16, float32, float64 or an integer type, shape (num_batches, num_boxes, 4)
         (x1, y1, x2, y2), where x2 < x1 or y2 < y1 means a box without area; with `center_point_box`
-        (x_center, y_center, width, height).
+        (x_center, y_center, width, height). Integers are taken as float64.
     scores : array_like of float16, float32 or float64, shape (num_batches, num_classes, num_boxes)
         A box whose score is NaN is never selected.
     max_output_boxes_per_class : int, default 0

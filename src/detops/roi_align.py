@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from detops import _checks, _rois
-from detops._call import Call
 from detops._codes import RoiMode, words
 
 MODES = words(RoiMode)
@@ -16,7 +15,7 @@ MAX_POINTS = 2**24
 
 def roi_align(
     features: ArrayLike,
-    rois: ArrayLike,
+    rois: ArrayLike | Sequence[ArrayLike],
     output_size: int | Sequence[int],
     *,
     spatial_scale: float = 1.0,
@@ -36,9 +35,10 @@ def roi_align(
     ----------
     features : array_like of float16, float32 or float64
         Feature maps, (batch, channels, height, width).
-    rois : array_like of float16, float32 or float64
-        (num_rois, 5) as (batch index, x1, y1, x2, y2), or (num_rois, 4) as (x1, y1, x2, y2) with `batch_indices`.
-        The unit is that of the input image, if `spatial_scale` leads from there to the map.
+    rois : array_like of float16, float32, float64 or an integer type, or a list of them
+        (num_rois, 5) as (batch index, x1, y1, x2, y2), or (num_rois, 4) as (x1, y1, x2, y2) with `batch_indices`, or
+        a list with one (num_boxes, 4) for each image, as torchvision has it. An empty list is no rois. The unit is
+        that of the input image, if `spatial_scale` leads from there to the map.
     output_size : int or (int, int)
         Bins of a roi: (out_height, out_width), or one number for both.
     spatial_scale : float, default 1.0
@@ -53,7 +53,7 @@ def roi_align(
     mode : {"avg", "max", "corner_max"}, default "avg"
         What a bin gives: the mean of its samples; the largest sample (MMCV); or the largest product of an element
         with its bilinear weight, unsummed (what ONNX means by its mode ``max``).
-    batch_indices : array_like of integers, optional
+    batch_indices : array_like of integers, or of whole floats, optional
         (num_rois,), the image of each roi, where `rois` has four columns.
     out : numpy.ndarray, optional
         Where to write the result: its shape and dtype, C-contiguous.
@@ -102,9 +102,7 @@ def roi_align(
     array([[[[ 2.5,  4.5],
              [10.5, 12.5]]]])
     """
-    call = Call(backend, features=features, rois=rois, batch_indices=batch_indices)
-    dtype = call.check_dtype(_checks.FLOATS, "features", "rois")
-    images = _rois.image_of_each(call)
+    call, dtype, images = _rois.prepare(backend, features, rois, batch_indices)
     bins = _checks.pair("output_size", output_size, at_least=1)
     scale = _checks.real("spatial_scale", spatial_scale, positive=True)
     # A ratio beyond the limits need not fit an index.

@@ -90,3 +90,11 @@ CASES = [
     Case("encode_bbox", name, {"boxes": b, "anchors": a}, options, dtypes=_WIDE.get(name, _ALL))
     for name, b, a, options in _ENCODE
 ]
+_WHOLE = _A.astype(np.int64)
+CASES += [
+    Case(
+        "decode_bbox", "integer anchors", {"box_predictions": _predictions(7, 4), "anchors": _WHOLE}, fixed=("anchors",)
+    ),
+    Case("encode_bbox", "integer boxes", {"boxes": _WHOLE[::-1].astype(np.int8), "anchors": _A}, fixed=("boxes",)),
+    Case("encode_bbox", "integers", {"boxes": _WHOLE[::-1], "anchors": _WHOLE}, fixed=("boxes", "anchors")),
+]

@@ -168,6 +168,13 @@ for _name, _thresholds, _more in _OF_CLASSES:
         CASES.append(Case(_operator, _name, {"boxes": _BATCH, "scores": _CLASSES}, _options))
         _empty = {"boxes": np.empty((2, 0, 4)), "scores": np.empty((2, 3, 0))}
         CASES.append(Case(_operator, f"{_name}, no boxes", _empty, _options))
+for _kind in ("int64", "uint8"):
+    _arrays = {"boxes": (_B * 4).clip(0, 255).astype(_kind), "scores": _S, "labels": _L.astype(float)}
+    _options = {"iou_threshold": 0.25}
+    CASES.append(Case("batched_nms", f"{_kind} boxes, whole labels", _arrays, _options, fixed=("boxes", "labels")))
+    _arrays = {"boxes": (_TURNED * 4).clip(0, 255).astype(_kind), "scores": _CLASSES}
+    _options = {"max_output_boxes_per_class": 5, "iou_threshold": 0.25}
+    CASES.append(Case("non_max_suppression", f"{_kind} boxes", _arrays, _options, fixed=("boxes",)))
 for _name, _options in _PER_CLASS:
     for _form, _boxes_, _extra in (
         ("corners", _TURNED, {}),

@@ -75,3 +75,13 @@ CASES += [
     )
     for kind in ("int64", "int32", "uint8")
 ]
+CASES += [
+    Case(
+        "roi_align",
+        f"{kind} rois",
+        {"features": MAP, "rois": ROIS.round().clip(0, 99).astype(kind)},
+        {"output_size": 2, "spatial_scale": 0.5},
+        fixed=("rois",),
+    )
+    for kind in ("int64", "uint8")
+]

@@ -35,3 +35,14 @@ CASES += [
         exact=True,
     )
 ]
+CASES += [
+    Case(
+        "roi_pool",
+        f"{kind} rois",
+        {"features": MAP, "rois": ROIS.round().clip(0, 99).astype(kind)},
+        {"output_size": 2, "spatial_scale": 0.5},
+        fixed=("rois",),
+        exact=True,
+    )
+    for kind in ("int64", "uint8")
+]

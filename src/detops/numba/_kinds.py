@@ -14,6 +14,7 @@ from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
 from detops import _checks
+from detops._numba.spread import jit
 from detops.numba._operator import Unknown
 
 # What is written into its caller, and costs no compilation of its own.
@@ -58,7 +59,7 @@ def _dtype(name: str, got: types.Array, allowed: tuple[np.dtype, ...], words: st
     if found == np.float16:
         words += ": Numba compiles no float16 for the CPU"
     if found is None or found == np.float16 or found not in allowed:
-        refuse(name, f"dtype {words}", got.dtype)
+        refuse(name, words, got.dtype)
     return found
 
 
@@ -72,17 +73,23 @@ def numpy_dtype(dtype: types.Type) -> np.dtype | None:
 
 def floats(name: str, got: types.Array) -> np.dtype:
     """Return the dtype of an array of floats."""
-    return _dtype(name, got, _checks.FLOATS, "float32 or float64")
+    return _dtype(name, got, _checks.FLOATS, "dtype float32 or float64")
+
+
+def coordinates(name: str, got: types.Array) -> np.dtype:
+    """Return the dtype that an array of coordinates is computed in, which is float64 for integers."""
+    found = _dtype(name, got, _checks.COORDINATES, "dtype float32, float64 or an integer one")
+    return found if found.kind == "f" else np.dtype(np.float64)
 
 
 def integers(name: str, got: types.Array) -> np.dtype:
     """Return the dtype of an array of integers."""
-    return _dtype(name, got, _checks.INTEGERS, "an integer type")
+    return _dtype(name, got, _checks.INTEGERS, "an integer dtype")
 
 
 def real_numbers(name: str, got: types.Array) -> np.dtype:
     """Return the dtype of an array of numbers or bool."""
-    return _dtype(name, got, _checks.NUMBERS, "a real number type or bool")
+    return _dtype(name, got, _checks.NUMBERS, "a real dtype or bool")
 
 
 def cast(got: types.Array, dtype: np.dtype) -> Callable[..., Any]:
@@ -94,6 +101,33 @@ def cast(got: types.Array, dtype: np.dtype) -> Callable[..., Any]:
     if same:
         return inlined(lambda array: np.ascontiguousarray(array))
     return inlined(lambda array: np.ascontiguousarray(array).astype(element))
+
+
+@jit
+def _write_whole(numbers, integers):
+    """Write floats as int64; return whether all are integers of 64 bits."""
+    for i in range(numbers.size):
+        number = numbers[i]
+        if not (number >= -9223372036854775808.0 and number < 9223372036854775808.0 and number == np.trunc(number)):
+            return False
+        integers[i] = np.int64(number)
+    return True
+
+
+def whole(name: str, got: types.Array) -> Callable[..., Any]:
+    """Return a function that makes an array of one axis, of integers or whole floats, an array of int64."""
+    if coordinates(name, got) != numpy_dtype(got.dtype):
+        return cast(got, np.dtype(np.int64))
+    not_whole = f"{name}: expected integers of 64 bits"
+
+    @inlined
+    def convert(array):
+        integers = np.empty(array.shape[0], np.int64)
+        if not _write_whole(array, integers):
+            raise ValueError(not_whole)
+        return integers
+
+    return convert
 
 
 # Numbers. A boolean is none, as in the public functions.

@@ -13,8 +13,8 @@ class _Anchored:
 
     def __init__(self, name, subject, anchors, scales, means, axis):
         subject, anchors = _kinds.array(name, subject), _kinds.array("anchors", anchors)
-        dtype = _kinds.floats(name, subject)
-        _kinds.floats("anchors", anchors)
+        dtype = (_kinds.floats if name == "box_predictions" else _kinds.coordinates)(name, subject)
+        _kinds.coordinates("anchors", anchors)
         if not subject.ndim:
             _kinds.refuse(name, "shape (..., 4)", "an array of 0 axes")
         if not anchors.ndim:

@@ -17,7 +17,7 @@ class _Options:
 
     def __init__(self, axes, boxes, scores, iou_threshold, offset=0):
         boxes, scores = _kinds.array("boxes", boxes, axes[0]), _kinds.array("scores", scores, axes[1])
-        dtype = np.result_type(_kinds.floats("boxes", boxes), _kinds.floats("scores", scores))
+        dtype = np.result_type(_kinds.coordinates("boxes", boxes), _kinds.floats("scores", scores))
         self.element = dtype.type
         self.boxes, self.scores = _kinds.cast(boxes, dtype), _kinds.cast(scores, dtype)
         self.iou = _kinds.real("iou_threshold", iou_threshold, between=(0, 1))
@@ -160,8 +160,7 @@ def batched_nms(
     candidates, limit = _candidates(score_threshold, real), _limit("max_output_boxes", max_output_boxes)
     top_k = _limit("pre_nms_top_k", pre_nms_top_k)
     labels = _kinds.array("labels", labels, ("num_boxes",))
-    _kinds.integers("labels", labels)
-    as_labels = _kinds.cast(labels, np.dtype(np.int64))
+    as_labels = _kinds.whole("labels", labels)
 
     def batched_nms(boxes, scores, labels, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):
         _check_set(boxes, scores)

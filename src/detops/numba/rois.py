@@ -25,7 +25,7 @@ class Regions:
         features = _kinds.array("features", features, ("batch", "channels", "height", "width"))
         rois = _kinds.array("rois", rois, ("num_rois", "5"))
         dtype = _kinds.floats("features", features)
-        _kinds.floats("rois", rois)
+        _kinds.coordinates("rois", rois)
         self.element = dtype.type
         self.features, self.rois = _kinds.cast(features, dtype), _kinds.cast(rois, dtype)
         self.bins = _kinds.pair("output_size", output_size, 1)
@@ -46,9 +46,7 @@ def _in_a_column(rois, batch_indices, batch):
 
 def _apart(batch_indices):
     batch_indices = _kinds.array("batch_indices", batch_indices, ("num_rois",))
-    _kinds.integers("batch_indices", batch_indices)
-    # Above the range of int64 they come out negative, which is out of range as well.
-    as_int64 = _kinds.cast(batch_indices, np.dtype(np.int64))
+    _kinds.coordinates("batch_indices", batch_indices)
 
     @inlined
     def images(rois, batch_indices, batch):
@@ -56,10 +54,9 @@ def _apart(batch_indices):
             raise ValueError("rois: expected shape (num_rois, 4) with batch_indices")
         if batch_indices.shape[0] != rois.shape[0]:
             raise ValueError("batch_indices: expected shape (num_rois,)")
-        found = as_int64(batch_indices)
-        for index in found:
-            if index < 0 or index >= batch:
-                raise ValueError("batch_indices: expected whole batch indices in [0, batch)")
+        found = np.empty(rois.shape[0], np.int64)
+        if not images_in(batch_indices, np.int64(batch), found):
+            raise ValueError("batch_indices: expected whole batch indices in [0, batch)")
         return found
 
     return images
