@@ -132,6 +132,45 @@ def test_suppression_is_computed_in_the_wider_type() -> None:
         assert agree("nms", given).tolist() == kept
 
 
+THRESHOLDS = (0.25, 0.5, 0)
+SEVERAL = {
+    "tuple": lambda: THRESHOLDS,
+    "float64": lambda: np.array(THRESHOLDS),
+    "every second float32": lambda: np.array(THRESHOLDS, np.float32).repeat(2)[::2],
+    "int8": lambda: np.array([0, 1, 0], np.int8),
+    "list": lambda: numba.typed.List(map(float, THRESHOLDS)),
+}
+
+
+@pytest.mark.parametrize("form", SEVERAL)
+@pytest.mark.parametrize("operator", ["batched_nms", "non_max_suppression", "non_max_suppression_padded"])
+def test_thresholds_of_labels_and_classes_are_held_in_anything(operator: str, form: str) -> None:
+    case = calls.ordinary(operator)
+    given = {**case.cast("float32"), **case.options, "score_threshold": SEVERAL[form]()}
+    wanted = getattr(detops, operator)(**given | {"score_threshold": tuple(given["score_threshold"])})
+    assert len(wanted) > 0
+    np.testing.assert_array_equal(getattr(detops.numba, operator)(**given), wanted)
+
+
+def test_thresholds_of_classes_written_in_a_users_function() -> None:
+    case = calls.ordinary("non_max_suppression")
+    given = case.cast("float32")
+    options = {**case.options, "score_threshold": list(map(float, THRESHOLDS))}
+    users = in_njit("non_max_suppression", list(given), **options)
+    wanted = detops.non_max_suppression(**given, **options)
+    np.testing.assert_array_equal(users(*given.values()), wanted)
+    with pytest.raises(ValueError, match=r"^score_threshold: expected a number for each class"):
+        users(given["boxes"], given["scores"][:, :2])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bool", "complex64"])
+def test_thresholds_of_classes_that_are_no_numbers_here(dtype: str) -> None:
+    case = calls.ordinary("non_max_suppression")
+    given = {**case.cast("float32"), **case.options, "score_threshold": np.zeros(3, dtype)}
+    with pytest.raises(TypingError, match=rf"score_threshold: expected .*real number.*, got {dtype}"):
+        detops.numba.non_max_suppression(**given)
+
+
 # Arguments that one call after the other puts in place of right ones.
 WRONG_NUMBERS = [None, -1, 0, 2, 2.5, -0.5, np.nan, np.inf, True, "other", (), (1, 2), (1, -1), (0, 0, 1, 1), (1.5, 2)]
 WRONG_TYPES = ["int64", "uint8", "bool", "complex128", "float16"]

@@ -22,6 +22,9 @@ inlined = numba.njit(inline="always")
 
 LARGEST = np.iinfo(np.int64).max
 
+# A list of Python's, and one of Numba's own.
+LISTS = types.List | types.ListType
+
 
 def refuse(name: str, wanted: str, got: Any) -> NoReturn:
     """Raise TypingError in the words that the public functions use."""
@@ -266,25 +269,27 @@ def four_reals(name: str, got: Any, dtype: np.dtype) -> Callable[..., Any]:
 
 
 def several(got: Any) -> bool:
-    """Whether an argument holds numbers, in a tuple or an array."""
+    """Whether an argument holds numbers, in a tuple, a list or an array."""
     found = kind(got)
-    return isinstance(found, types.BaseTuple) or (isinstance(found, types.Array) and found.ndim > 0)
+    return isinstance(found, types.BaseTuple | LISTS) or (isinstance(found, types.Array) and found.ndim > 0)
 
 
 def reals(name: str, got: Any) -> Callable[..., Any]:
-    """Return a function that makes a tuple or an array of real numbers an array of float64; they may be infinite."""
+    """Return a function that makes an array of float64 of real numbers, as `several` has them; they may be infinite."""
     items = _items(got)
     if items is None:
-        items = [array(name, got, ("count",)).dtype]
+        items = [got.dtype if isinstance(got, LISTS) else array(name, got, ("count",)).dtype]
     for item in items:
         real(name, item, finite=False)
+        if item == types.float16:
+            refuse(name, "real numbers, of which Numba compiles no float16 for the CPU", item)
     if not items:
         return inlined(lambda values: np.empty(0, np.float64))
     each = real(name, types.float64, finite=False)
 
     @inlined
     def convert(values):
-        numbers = np.array(values).astype(np.float64)
+        numbers = np.asarray(values).astype(np.float64)
         for number in numbers:
             each(number)
         return numbers
