@@ -51,14 +51,17 @@ def _careless_search(loaded: object) -> object:
     import numpy as np
 
     from detops.graph._evaluate import cone
-    from detops.graph._find import Result, finding_of
+    from detops.graph._find import GRAPH_WORK, Result, finding_of
+    from detops.graph._forms import Budget
     from detops.graph._prove import Proof
     from detops.graph._schema import Parameters
-    from detops.graph._search import find_candidates
+    from detops.graph._search import candidate_at, find_places
 
     results = []
     for graph in loaded.graphs:  # type: ignore[attr-defined]
-        for candidate in find_candidates(graph)[:1]:
+        budget = Budget(GRAPH_WORK)
+        for place in list(find_places(graph, budget))[:1]:
+            candidate = candidate_at(graph, place, budget)
             if not candidate.predictions or not candidate.anchors:
                 continue
             names = candidate.predictions[0], candidate.anchors[0], candidate.targets[0]

@@ -45,6 +45,8 @@ class Case:
 
 def possible_axes(predictions: Shape | None, anchors: Shape | None) -> list[int]:
     """List the axes that may hold the coordinates: the last as -1, the others counted from the front."""
+    if predictions == () or anchors == ():
+        raise Refusal("box_predictions or anchors is a scalar, not a tensor of boxes", depth=1)
     if predictions is None or anchors is None:
         return [-1]
     if len(predictions) < len(anchors) or not anchors:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import Refusal
+from detops.graph._forms import NODE, OVERHEAD, Budget
 from detops.graph._ops import Foreign, Operator, Run, Symbolic, Table
 from detops.graph._ops_onnx import ONNX
 from detops.graph._ops_tf import TENSORFLOW
@@ -29,7 +30,7 @@ def operator_of(graph: Graph, node: Node | None) -> Operator | None:
     return None if node is None else table_of(graph).get(node.op)
 
 
-def cone(graph: Graph, target: str, cuts: frozenset[str]) -> list[Node]:
+def cone(graph: Graph, target: str, cuts: frozenset[str], budget: Budget | None = None) -> list[Node]:
     """Return the nodes between `cuts` (and constants, and operators that the proof doesn't know) and `target`."""
     found: dict[int, Node] = {}
     pending = [target]
@@ -41,6 +42,8 @@ def cone(graph: Graph, target: str, cuts: frozenset[str]) -> list[Node]:
         if operator_of(graph, node) is None:
             continue
         found[node.position] = node
+        if budget is not None:
+            budget.spend(NODE)
         if len(found) > MAX_CONE:
             raise Refusal("more nodes lead to the output than a box decode has")
         pending += [name for name in node.inputs if name]
@@ -81,6 +84,7 @@ def evaluate_all(graph: Graph, run: Run, nodes: Sequence[Node], given: Mapping[s
 
 def _apply(graph: Graph, run: Run, node: Node, inputs: list[Any]) -> Sequence[Any]:
     run.label = node.label
+    run.pool.budget.spend(OVERHEAD)
     try:
         return table_of(graph)[node.op].apply(run, node, inputs)
     except (ValueError, LookupError, ArithmeticError, AttributeError, TypeError) as error:
@@ -105,7 +109,11 @@ def _with_foreign(graph: Graph, node: Node, inputs: list[Any], foreign: list[For
 def static_shape(graph: Graph, node: Node) -> Any:
     """Return what a shape operator gives for a tensor whose shape the model states."""
     shape = [dim or 0 for dim in graph.info(node.inputs[0]).shape or ()]
-    return table_of(graph)[node.op].apply(Run(), node, [np.broadcast_to(np.int8(0), shape)])[0]
+    try:
+        table = np.broadcast_to(np.int8(0), shape)
+    except ValueError as error:
+        raise Refusal(f"{node.label} ({node.op}) reads a shape that is too large") from error
+    return table_of(graph)[node.op].apply(Run(), node, [table])[0]
 
 
 def integers_in(graph: Graph, nodes: Sequence[Node], run: Mapping[str, Any]) -> set[int]:

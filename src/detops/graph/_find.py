@@ -12,12 +12,13 @@ from detops.graph._folded import rebuild
 from detops.graph._forms import MAX_WORK, Budget
 from detops.graph._prove import Proof, prove
 from detops.graph._schema import ONES, ZEROS
-from detops.graph._scope import common_scope, excluded, fitting_scopes, nodes_in
-from detops.graph._search import Candidate, find_candidates
+from detops.graph._scope import common_scope, excluded, fitting_scopes, nodes_in, parents_of
+from detops.graph._search import Candidate, Place, candidate_at, find_places
 from detops.graph._view import Graph, Node
 
 MAX_ATTEMPTS = 64
 GRAPH_WORK = 1 << 26  # what all candidates of a graph may cost together
+FIND_WORK = 1 << 26  # what it may cost to find them
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,17 @@ class Result:
 
 def find_in(graph: Graph) -> list[Result]:
     """Return what was found in one graph, proved or refused, in topological order."""
-    candidates = find_candidates(graph)
     whole = Budget(GRAPH_WORK)
     claimed: set[int] = set()
     results: list[Result] = []
     refused: dict[int, tuple[Candidate, Refusal]] = {}
-    for candidate in candidates:
-        keys = [node.position for node in candidate.exponentials]
+    for place in _places(graph, results):
+        keys = [node.position for node in place.exponentials]
         if claimed.intersection(keys):
             continue
+        candidate = place.bare
         try:
+            candidate = candidate_at(graph, place, whole)
             proof = _best_proof(graph, candidate, whole)
             _check_surroundings(graph, proof)
         except Refusal as refusal:
@@ -54,9 +56,17 @@ def find_in(graph: Graph) -> list[Result]:
     for key, (candidate, best) in refused.items():
         if key not in claimed and candidate.join.position not in told:
             told.add(candidate.join.position)
-            results.append(Result(_refused(graph, candidate, best), None, graph))
+            results.append(Result(_refused(graph, candidate, best, whole), None, graph))
     results += _scopes_without_decode(graph, results)
     return sorted(results, key=lambda result: _place(graph, result.finding))
+
+
+def _places(graph: Graph, results: list[Result]) -> Iterator[Place]:
+    """Yield where candidates may be; a result says so where a graph has too many to find them all."""
+    try:
+        yield from find_places(graph, Budget(FIND_WORK))
+    except Refusal as refusal:
+        results.append(Result(Finding("", (), reason=refusal.reason), None, graph))
 
 
 def _place(graph: Graph, finding: Finding) -> int:
@@ -87,7 +97,8 @@ def _first_proof(graph: Graph, candidate: Candidate, budget: Budget, *, views: b
     barred: set[str] = set()
     for target, predictions, anchors in islice(_choices(candidate), MAX_ATTEMPTS):
         try:
-            scope, held = _excluded_in_scope(graph, cone(graph, target, _cuts(predictions, anchors)))
+            nodes = cone(graph, target, _cuts(predictions, anchors), budget)
+            scope, held = _excluded_in_scope(graph, nodes, budget)
             if scope in barred:
                 continue
             given = anchors or rebuild(graph, predictions, target, budget)
@@ -134,10 +145,13 @@ def _unscaled(graph: Graph, candidate: Candidate, proof: Proof, budget: Budget) 
     return proof
 
 
-def _excluded_in_scope(graph: Graph, nodes: Sequence[Node]) -> tuple[str, list[str]]:
+def _excluded_in_scope(graph: Graph, nodes: Sequence[Node], budget: Budget) -> tuple[str, list[str]]:
     """Return the TensorFlow scope that holds the nodes, and what of the exclusion list it holds."""
     scope = common_scope(nodes) if graph.dialect == "tensorflow" else ""
-    return scope, excluded(nodes_in(graph, scope), scope) if scope else []
+    if not scope:
+        return "", []
+    budget.spend(len(graph.nodes))
+    return scope, excluded(nodes_in(graph, scope), scope)
 
 
 def _check_transposes(graph: Graph, candidate: Candidate, proof: Proof) -> None:
@@ -192,11 +206,11 @@ def finding_of(proof: Proof) -> Finding:
     )
 
 
-def _refused(graph: Graph, candidate: Candidate, refusal: Refusal) -> Finding:
+def _refused(graph: Graph, candidate: Candidate, refusal: Refusal, budget: Budget) -> Finding:
     """Describe a candidate that was not proved by what lies between its exponential and its output."""
     cuts = frozenset((*candidate.predictions[:1], *candidate.anchors[:1]))
     try:
-        nodes = cone(graph, candidate.targets[-1], cuts)
+        nodes = cone(graph, candidate.targets[-1], cuts, budget)
     except Refusal:
         nodes = [*candidate.exponentials, candidate.join]
     return Finding(
@@ -213,11 +227,10 @@ def _scopes_without_decode(graph: Graph, results: list[Result]) -> Iterator[Resu
     """Explain the scopes that ScopeDecodeBboxPass would take by their counts, and that hold no candidate at all."""
     if graph.dialect != "tensorflow":
         return
-    covered = {result.finding.scope for result in results}
+    covered = {parent for result in results for parent in parents_of(result.finding.scope)}
     explained = {label for result in results for label in result.finding.nodes}
-    for scope in fitting_scopes(graph):
-        nodes = nodes_in(graph, scope)
-        if any(other.startswith(f"{scope}/") for other in covered) or any(node.label in explained for node in nodes):
+    for scope, nodes in fitting_scopes(graph).items():
+        if scope in covered or any(node.label in explained for node in nodes):
             continue
         reason = "the scope has the operators of a decode in the right numbers, but its arithmetic isn't one"
         yield Result(Finding(scope, tuple(node.label for node in nodes), reason=reason), None, graph)

@@ -52,7 +52,7 @@ def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | No
     shape, dtype = graph.info(box_predictions).shape, graph.info(box_predictions).dtype
     if dtype is None or shape is None or len(shape) < 2 or shape[-1] != 4 or (shape[-2] or 0) < MIN_ROWS:
         raise Refusal(NOT_FOUND, depth=1)
-    nodes = cone(graph, target, frozenset((box_predictions,)))
+    nodes = cone(graph, target, frozenset((box_predictions,)), budget)
     tables = _tables(graph, nodes, shape[-2] or 0)
     if not tables:
         raise Refusal(NOT_FOUND, depth=1)

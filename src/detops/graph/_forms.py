@@ -21,11 +21,16 @@ IntArray = NDArray[np.int64]
 
 WIDTH = 6  # symbols per element; a decode needs four
 MAX_WORK = 1 << 23
+OVERHEAD = 256  # what an operation costs besides its elements
+NODE = 16  # what it costs to pass a node of the graph
 MAX_FORMS = 1 << 12
 
 
 class Budget:
-    """How much work a search may still do, in elements that arithmetic is done on; a hostile graph must not hang it."""
+    """How much work a search may still do, in elements that arithmetic is done on; a hostile graph must not hang it.
+
+    All that a search does over and over takes some of it, so the time doesn't depend on how a graph is made.
+    """
 
     def __init__(self, elements: int) -> None:
         self.left = elements
@@ -34,14 +39,14 @@ class Budget:
         """Take some of it, or refuse."""
         self.left -= elements
         if self.left < 0:
-            raise Refusal("the proof would take too long: sizes beyond the subgraph's integers are too many to try")
+            raise Refusal("the proof would take too long: there are too many elements, or too many choices to try")
 
 
 class Pool:
     """All elements of one symbolic run; a tensor is an integer array of positions in it."""
 
     def __init__(self, budget: Budget | None = None) -> None:
-        self._budget = budget or Budget(MAX_WORK)
+        self.budget = budget or Budget(MAX_WORK)
         self.forms: list[Poly] = []
         self._form_index: dict[Poly, int] = {}
         self._form_of: IntArray = np.zeros(1024, np.int64)
@@ -103,7 +108,7 @@ class Pool:
 
     def unary(self, function: Callable[[Poly], Poly], tensor: IntArray) -> IntArray:
         """Apply a function of forms that keeps the slots."""
-        self._budget.spend(tensor.size)
+        self.budget.spend(tensor.size + OVERHEAD)
         ids, inverse = np.unique(tensor, return_inverse=True)
         forms, form_inverse = np.unique(self._form_of[ids], return_inverse=True)
         results = np.array([self._intern(function(self.forms[form])) for form in forms], np.int64)
@@ -113,7 +118,7 @@ class Pool:
     def binary(self, function: Callable[[Poly, Poly], Poly], left: IntArray, right: IntArray) -> IntArray:
         """Apply a function of two forms, element by element, with broadcasting."""
         left, right = np.broadcast_arrays(left, right)
-        self._budget.spend(left.size)
+        self.budget.spend(left.size + OVERHEAD)
         pairs, inverse = np.unique(left.ravel() * self._size + right.ravel(), return_inverse=True)
         ids_l, ids_r = pairs // self._size, pairs % self._size
         symbols_l, symbols_r = self._used(ids_l), self._used(ids_r)

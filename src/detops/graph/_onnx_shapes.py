@@ -7,14 +7,18 @@ of operators that nobody knows are the exception: of those, the file is the only
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from detops.onnx._functions import bodies
+from detops.onnx._functions import Key, bodies, local_functions
 from detops.onnx._schemas import result_types
 from detops.onnx._table import Operator, find
 
 SMALL_TENSOR = 4096  # bytes; larger initializers are left out
+
+MAX_LENGTH = 1 << 16  # ONNX's inference writes each element of a list down, since it might be one of sizes
+MAX_EXPANDED = 1 << 18  # nodes of functions, which inference expands at each call
 
 UNKNOWN = "detops.unknown"  # a domain whose operators nobody knows
 
@@ -35,7 +39,7 @@ def inferred(model: Any) -> Any:
     import onnx
 
     versions = {entry.domain: entry.version for entry in model.opset_import}
-    functions = {(function.domain, function.name) for function in model.functions}
+    functions = local_functions(model)
 
     def lookup(node: Any) -> Operator | None:
         return None if known(node) else find(node.domain, node.op_type, versions.get(node.domain, 1))
@@ -44,11 +48,15 @@ def inferred(model: Any) -> Any:
         return is_standard(node) or (node.domain, node.op_type) in functions
 
     light = _without_weights(model)
+    _drop_endless(light)
     _as_standard(light.graph)
     _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
-    if _blind(light.graph, frozenset()):
-        light.opset_import.append(onnx.helper.make_opsetid(UNKNOWN, 1))
+    blind = _blind(light.graph, frozenset())
     broken = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError)
+    with contextlib.suppress(*broken):
+        blind |= _hide_long(light.graph, onnx.shape_inference.infer_shapes(light).graph)
+    if blind:
+        light.opset_import.append(onnx.helper.make_opsetid(UNKNOWN, 1))
     with contextlib.suppress(*broken):  # the model may still be searched; unknown shapes make the proof harder
         while True:  # what is told of one operator may lead to the next one
             light = onnx.shape_inference.infer_shapes(light, data_prop=True)
@@ -106,6 +114,82 @@ def _blind(graph: Any, outer: frozenset[str]) -> bool:
     return found
 
 
+def _drop_endless(light: Any) -> None:
+    """Drop the functions that take too long to expand; where each calls the next one twice, they double every time."""
+    functions = local_functions(light)
+    sizes: dict[Key, int] = {}
+
+    def size(wanted: Key) -> int:
+        """Return how many nodes a call stands for, with those of the functions that it calls."""
+        pending = [wanted]
+        while pending:
+            called = {inner for inner in _calls(functions[pending[-1]].node) if inner in functions}
+            fresh = called.difference(sizes)
+            if fresh:
+                sizes[pending[-1]] = MAX_EXPANDED + 1  # of one that calls itself
+                pending += fresh
+                continue
+            each = Counter(_calls(functions[pending[-1]].node))
+            sizes[pending.pop()] = sum(count * (1 + sizes.get(inner, 0)) for inner, count in each.items())
+        return sizes[wanted]
+
+    calls = Counter(each for each in _calls(light.graph.node) if each in functions)
+    left = MAX_EXPANDED
+    kept = set()
+    for cost, each in sorted((count * size(each), each) for each, count in calls.items()):
+        left -= cost
+        if left >= 0:
+            kept.add(each)
+    pending = list(kept)
+    while pending:
+        fresh = {inner for inner in _calls(functions[pending.pop()].node) if inner in functions} - kept
+        kept |= fresh
+        pending += fresh
+    for place in reversed(range(len(light.functions))):
+        if (light.functions[place].domain, light.functions[place].name) not in kept:
+            del light.functions[place]
+
+
+def _calls(nodes: Iterable[Any]) -> Iterator[Key]:
+    """Yield the operator of each node, and of those in bodies."""
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        yield node.domain, node.op_type
+        pending += [inner for body in bodies(node) for inner in body.node]
+
+
+def _hide_long(graph: Any, typed: Any) -> bool:
+    """Forget what makes a list of more than `MAX_LENGTH`, but that it is a list; tell whether there is any."""
+    long = {value.name: value.type for value in (*typed.value_info, *typed.output) if _is_long(value.type)}
+    found = False
+    for value in (*graph.input, *graph.value_info):
+        if _is_long(value.type):
+            value.type.tensor_type.shape.dim[0].Clear()
+    for node, twin in zip(graph.node, typed.node, strict=True):
+        if any(name in long for name in node.output):
+            import onnx
+
+            known = {value.name: value.type for value in (*typed.value_info, *typed.output)}
+            node.domain, found = UNKNOWN, True
+            del node.attribute[:]
+            for name in node.output:
+                if name in known:
+                    value = graph.value_info.add()
+                    value.CopyFrom(onnx.helper.make_value_info(name, known[name]))
+                    if name in long:
+                        value.type.tensor_type.shape.dim[0].Clear()
+        else:
+            for body, other in zip(bodies(node), bodies(twin), strict=True):
+                found |= _hide_long(body, other)
+    return found
+
+
+def _is_long(kind: Any) -> bool:
+    dims = kind.tensor_type.shape.dim
+    return len(dims) == 1 and bool(dims[0].dim_value > MAX_LENGTH)
+
+
 def _without_weights(model: Any) -> Any:
     """Return a copy without the large weights (a whole model may pass protobuf's 2 GB)."""
     import onnx
@@ -119,6 +203,7 @@ def _without_weights(model: Any) -> Any:
     light.graph.input.extend(graph.input)
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
+    _clean(light.graph)
     stated = {value.name for value in graph.input}
     inputs = stated if has_defaults(model) else set()
     for tensor in graph.initializer:
@@ -130,6 +215,29 @@ def _without_weights(model: Any) -> Any:
             value = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
             light.graph.input.append(value)
     return light
+
+
+def _clean(graph: Any) -> None:
+    """Forget sizes below zero, which some exporters write for open ones, and which end inference without an error."""
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for tensor in _tensor_types(value.type):
+            for dim in tensor.shape.dim if tensor.HasField("shape") else ():
+                if dim.dim_value < 0:
+                    dim.Clear()
+    for node in graph.node:
+        for body in bodies(node):
+            _clean(body)
+
+
+def _tensor_types(kind: Any) -> Iterator[Any]:
+    """Yield the types of tensors in a type, such as that of a sequence's elements."""
+    match kind.WhichOneof("value"):
+        case "tensor_type" | "sparse_tensor_type" as name:
+            yield getattr(kind, name)
+        case "sequence_type" | "optional_type" as name:
+            yield from _tensor_types(getattr(kind, name).elem_type)
+        case "map_type":
+            yield from _tensor_types(kind.map_type.value_type)
 
 
 def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:

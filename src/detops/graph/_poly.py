@@ -15,6 +15,9 @@ Atoms are ("x", slot), ("exp", poly), ("min", poly, bound) and ("max", poly, bou
 """
 
 MAX_TERMS = 64
+MAX_ATOMS = 512  # in all terms, with those inside of others
+MAX_NESTING = 32
+MAX_BITS = 1 << 12  # of a coefficient
 ZERO: Poly = ()
 
 
@@ -41,7 +44,22 @@ def _collect(terms: dict[tuple[Any, ...], Fraction]) -> Poly:
     kept = tuple(sorted((key, value) for key, value in terms.items() if value))
     if len(kept) > MAX_TERMS:
         raise Refusal("the arithmetic has more terms than a box decode can have")
-    return kept
+    if any(value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS for _, value in kept):
+        raise Refusal("the arithmetic has larger numbers than a box decode can have")
+    return _small(kept)
+
+
+def _small(poly: Poly) -> Poly:
+    """Return a polynomial that is small enough; one that multiplies itself, or bounds itself, again and again isn't."""
+    left = MAX_ATOMS
+    pending = [(poly, 0)]
+    while pending:
+        inner, depth = pending.pop()
+        left -= sum(len(monomial) for monomial, _ in inner)
+        if left < 0 or depth > MAX_NESTING:
+            raise Refusal("the arithmetic has longer expressions than a box decode can have")
+        pending += [(atom[1], depth + 1) for monomial, _ in inner for atom in monomial if atom[0] != "x"]
+    return poly
 
 
 def add(left: Poly, right: Poly) -> Poly:
@@ -79,7 +97,7 @@ def divide(left: Poly, right: Poly) -> Poly:
 
 def exp(poly: Poly) -> Poly:
     """Return exp(poly) as an opaque atom."""
-    return (((("exp", poly),), Fraction(1)),)
+    return _small((((("exp", poly),), Fraction(1)),))
 
 
 def _bound(kind: str, poly: Poly, bound: Fraction) -> Poly:
@@ -95,7 +113,7 @@ def _bound(kind: str, poly: Poly, bound: Fraction) -> Poly:
         return constant_poly(bound)
     if other is not None and kind == "max":  # one order for a two-sided clip: the lower bound inside
         return _bound("min", _bound("max", other[1], bound), other[2])
-    return ((((kind, poly, bound),), Fraction(1)),)
+    return _small(((((kind, poly, bound),), Fraction(1)),))
 
 
 def _bounded(kind: str, left: Poly, right: Poly) -> Poly:

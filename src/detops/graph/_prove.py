@@ -17,7 +17,7 @@ from detops.graph._cases import Case, list_cases, possible_axes
 from detops.graph._evaluate import cone, evaluate
 from detops.graph._finding import CannotRunError, Refusal
 from detops.graph._folded import Made
-from detops.graph._forms import Budget, Pool
+from detops.graph._forms import OVERHEAD, Budget, Pool
 from detops.graph._ops import Run, Symbolic
 from detops.graph._read_off import Coefficients, parameters, read_off
 from detops.graph._schema import Parameters
@@ -91,7 +91,7 @@ def prove(
     """
     made = None if isinstance(anchors, str) else anchors
     anchors = anchors if isinstance(anchors, str) else anchors.name
-    nodes = cone(graph, target, frozenset((box_predictions, anchors)))
+    nodes = cone(graph, target, frozenset((box_predictions, anchors)), budget)
     dtype = graph.info(box_predictions).dtype
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
@@ -193,6 +193,7 @@ def _settle(claim: _Claim, case: Case, known: _Known) -> _Known:
 def _run(claim: _Claim, case: Case, known: _Known) -> _Known:
     """Prove one case; the first one reads the coefficients off, and the others must agree with them."""
     run = Run(claim.budget)
+    run.pool.budget.spend(8 * OVERHEAD)
     left, right = _inputs(run, claim, case)
     given = {
         claim.box_predictions: _view(left, claim.box_predictions in claim.rows),

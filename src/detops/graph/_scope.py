@@ -45,17 +45,23 @@ def counts_fit(nodes: Sequence[Node]) -> bool:
     return all(counts[name] and counts[name] % multiple == 0 for name, multiple in COUNTS.items())
 
 
-def fitting_scopes(graph: Graph) -> list[str]:
-    """Return the scopes whose counts fit, deepest first; a parent of one that fits doesn't match again."""
+def fitting_scopes(graph: Graph) -> dict[str, list[Node]]:
+    """Return the scopes whose counts fit with their nodes, deepest first; a parent of one that fits isn't one again."""
     members: dict[str, list[Node]] = {}
     for node in graph.nodes:
         parts = node.name.split("/")[:-1]
         for depth in range(1, min(len(parts), 32) + 1):
             members.setdefault("/".join(parts[:depth]), []).append(node)
-    found: list[str] = []
+    found: dict[str, list[Node]] = {}
+    parents: set[str] = set()
     for scope in sorted(members, key=lambda name: (-name.count("/"), name)):
-        if any(child.startswith(f"{scope}/") for child in found):
-            continue
-        if not excluded(members[scope], scope) and counts_fit(members[scope]):
-            found.append(scope)
+        if scope not in parents and not excluded(members[scope], scope) and counts_fit(members[scope]):
+            found[scope] = members[scope]
+            parents |= parents_of(scope)
     return found
+
+
+def parents_of(scope: str) -> set[str]:
+    """Return the scopes that hold a scope."""
+    parts = scope.split("/")
+    return {"/".join(parts[:depth]) for depth in range(1, len(parts))}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from detops.graph._evaluate import BOUNDED, operator_of
+from detops.graph._finding import Refusal
+from detops.graph._forms import NODE, Budget
 from detops.graph._view import Graph, Node
 
 REACH = 96  # nodes that are looked at downstream of an exponential
@@ -27,37 +29,71 @@ class Candidate:
     targets: tuple[str, ...]  # from the farthest downstream to the join itself
 
 
-def find_candidates(graph: Graph) -> list[Candidate]:
-    """List the candidates in the order of their joins."""
+@dataclass(frozen=True)
+class Place:
+    """A join that an exponential or two lead to."""
+
+    join: Node
+    exponentials: tuple[Node, ...]
+
+    @property
+    def bare(self) -> Candidate:
+        """The candidate as far as it is known without a search."""
+        return Candidate(self.exponentials, self.join, (), (), (self.join.outputs[0],))
+
+
+def find_places(graph: Graph, budget: Budget) -> Iterator[Place]:
+    """Yield where candidates may be, in the order of the joins; end with a Refusal where they are too many."""
     exponentials = [
-        node for node in graph.nodes if node.op == "Exp" and node.outputs and _varies(graph, node.outputs[0])
+        node
+        for node in graph.nodes
+        if node.op == "Exp" and node.inputs and node.inputs[0] and node.outputs and _varies(graph, node.outputs[0])
     ]
-    entries = {node.position: {node.inputs[0], *_multipliers(graph, node)} for node in exponentials}
     joins: dict[int, list[Node]] = {}
     later: dict[int, set[int]] = {}  # those whose predictions or anchors an exponential leads to
-    for node in exponentials:
-        after = list(_downstream(graph, node.outputs[0]))
-        made = {output for reader in after for output in reader.outputs}
-        later[node.position] = {other for other, tensors in entries.items() if tensors & made}
-        for join in _joins(after):
-            joins.setdefault(join.position, []).append(node)
-    found = []
+    refused: Refusal | None = None
+    try:
+        readers: dict[str, list[int]] = {}
+        for node in exponentials:
+            for tensor in {node.inputs[0], *_multipliers(graph, node, budget)}:
+                readers.setdefault(tensor, []).append(node.position)
+        for node in exponentials:
+            after = list(_downstream(graph, node.outputs[0], budget))
+            made = (readers.get(output, ()) for reader in after for output in reader.outputs)
+            joined = _joins(after)
+            if joined:
+                later[node.position] = _gathered(made, budget)
+            for join in joined:
+                joins.setdefault(join.position, []).append(node)
+    except Refusal as refusal:
+        refused = refusal
     for position, reaching in sorted(joins.items()):
         places = {node.position for node in reaching}
-        nearest = [node for node in reaching if not places & later[node.position]]
+        nearest = [node for node in reaching if places.isdisjoint(later[node.position])]
         if len(nearest) <= 2:
-            found.append(_candidate(graph, graph.nodes[position], nearest))
+            yield Place(graph.nodes[position], tuple(nearest))
+    if refused is not None:
+        raise refused
+
+
+def _gathered(lists: Iterable[Sequence[int]], budget: Budget) -> set[int]:
+    found: set[int] = set()
+    for listed in lists:
+        budget.spend(len(listed))
+        found.update(listed)
     return found
 
 
-def _candidate(graph: Graph, join: Node, exponentials: Sequence[Node]) -> Candidate:
-    sizes = [size for node in exponentials for size in _multipliers(graph, node)]
+def candidate_at(graph: Graph, place: Place, budget: Budget) -> Candidate:
+    """Return what the proof may take as inputs and output of the decode that ends at a join."""
+    sizes = [size for node in place.exponentials for size in _multipliers(graph, node, budget)]
+    entries = [node.inputs[0] for node in place.exponentials]
     return Candidate(
-        exponentials=tuple(exponentials),
-        join=join,
-        predictions=tuple(reversed(bottlenecks(graph, [node.inputs[0] for node in exponentials]))),
-        anchors=tuple(reversed(bottlenecks(graph, sizes))),
-        targets=tuple(reversed(_extensions(graph, join.outputs[0]))),
+        exponentials=place.exponentials,
+        join=place.join,
+        predictions=tuple(reversed(bottlenecks(graph, entries, budget))),
+        anchors=tuple(reversed(bottlenecks(graph, sizes, budget))),
+        targets=tuple(reversed(_extensions(graph, place.join.outputs[0]))),
     )
 
 
@@ -107,7 +143,7 @@ def _feeds(graph: Graph, tensor: str) -> bool:
     return False
 
 
-def bottlenecks(graph: Graph, roots: Sequence[str]) -> list[str]:
+def bottlenecks(graph: Graph, roots: Sequence[str], budget: Budget) -> list[str]:
     """Return the tensors that everything in `roots` comes through, from the nearest to the farthest."""
     open_tensors = set(roots)
     heap = [(-_depth(graph, tensor), tensor) for tensor in open_tensors]
@@ -117,6 +153,7 @@ def bottlenecks(graph: Graph, roots: Sequence[str]) -> list[str]:
         if len(open_tensors) == 1:
             found.append(next(iter(open_tensors)))
         tensor = heapq.heappop(heap)[1]
+        budget.spend(_cost(graph.producer.get(tensor)))
         sources = _data_inputs(graph, tensor)
         if sources is None:
             if len(open_tensors) > 1:
@@ -135,11 +172,16 @@ def _depth(graph: Graph, tensor: str) -> int:
     return -1 if node is None else node.position
 
 
-def _downstream(graph: Graph, start: str) -> Iterator[Node]:
+def _cost(node: Node | None) -> int:
+    return NODE if node is None else NODE * (1 + len(node.inputs))
+
+
+def _downstream(graph: Graph, start: str, budget: Budget) -> Iterator[Node]:
     """Yield the nodes that a tensor's data flows into, as far as the proof knows the operators."""
     pending, seen = [start], set[int]()
     while pending and len(seen) < REACH:
         for reader in graph.readers.get(pending.pop(0), ()):
+            budget.spend(NODE)
             operator = operator_of(graph, reader)
             if operator is None or reader.position in seen or operator.kind not in ("move", "arithmetic"):
                 continue
@@ -155,20 +197,21 @@ def _joins(after: Sequence[Node]) -> list[Node]:
     return [node for node in after if node.op in JOINS]
 
 
-def _multipliers(graph: Graph, exponential: Node) -> list[str]:
+def _multipliers(graph: Graph, exponential: Node, budget: Budget) -> list[str]:
     """Return what the exponential is multiplied by: the size of the anchor."""
     pending, seen = [exponential.outputs[0]], set[str]()
     while pending and len(seen) < REACH:
         tensor = pending.pop(0)
         seen.add(tensor)
         for reader in graph.readers.get(tensor, ()):
+            budget.spend(NODE)
             operator = operator_of(graph, reader)
             if operator is None or operator.kind not in ("move", "arithmetic"):
                 continue
-            others = [name for name in operator.data_inputs(reader) if name != tensor and _feeds(graph, name)]
-            if reader.op in PRODUCTS and others:
-                return others
-            if not others:
+            others = (name for name in operator.data_inputs(reader) if name != tensor and _feeds(graph, name))
+            if reader.op in PRODUCTS and (factors := list(others)):
+                return factors
+            if next(others, None) is None:
                 pending += [name for name in reader.outputs if name not in seen]
     return []
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph._tf_rules import MAX_PIECES
 from detops.graph._tf_schema import messages
 from detops.graph._tf_shapes import Shapes
 from detops.graph._tf_tensors import dtype_of, tensor_name, tensor_value
@@ -89,7 +90,7 @@ def _num_outputs(node: Any) -> int:
     count = _NUM_OUTPUTS.get(node.op, 1)
     if isinstance(count, str):
         count = int(node.attr[count].i) if count in node.attr else 1
-    return min(max(count, 1), 1 << 16)
+    return min(max(count, 1), MAX_PIECES)
 
 
 def _constant(by_name: Mapping[str, Any], tensor: str) -> NDArray[Any] | None:

@@ -11,6 +11,7 @@ from detops.graph._tf_tensors import shape_of, tensor_value
 from detops.graph._view import Shape
 
 MAX_RANK = 64  # no list of sizes is longer
+MAX_PIECES = 1 << 12  # nothing that is cut into more is a decode
 
 Result = Shape | list[Shape]  # of the only output, or of each
 
@@ -149,16 +150,22 @@ def _pack(given: Given) -> Shape:
     return (*shape[:axis], len(given.inputs), *shape[axis:])
 
 
+def _pieces(count: int) -> int:
+    if not 0 < count <= MAX_PIECES:
+        raise _UnknownError
+    return count
+
+
 @_rule("Unpack")
 def _unpack(given: Given) -> list[Shape]:
     shape, axis = given.shape(0), given.attribute("axis").i
     axis %= len(shape)
-    return [(*shape[:axis], *shape[axis + 1 :])] * given.attribute("num").i
+    return [(*shape[:axis], *shape[axis + 1 :])] * _pieces(given.attribute("num").i)
 
 
 @_rule("Split")
 def _split(given: Given) -> list[Shape]:
-    shape, pieces = given.shape(1), given.attribute("num_split").i
+    shape, pieces = given.shape(1), _pieces(given.attribute("num_split").i)
     axis = given.integer(0) % len(shape)
     size = shape[axis]
     return [(*shape[:axis], None if size is None else size // pieces, *shape[axis + 1 :])] * pieces
