@@ -44,7 +44,7 @@ VECTOR = {
         "-mtune=skylake-avx512",
     ],
 }
-ISAS = ("baseline", *VECTOR) if X86 else ("baseline",)
+ISAS = ("baseline", *VECTOR) if X86 and os.environ.get("DETOPS_BUILD") != "baseline" else ("baseline",)
 ALL_ISAS_OF_FLOATS = [(element, isa) for element in FLOATS for isa in ISAS]
 BASELINE_OF_INTEGERS = [(element, "baseline") for element in INTEGERS]
 

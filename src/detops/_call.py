@@ -1,5 +1,6 @@
 """One call of an operator: which backend it runs on, its arrays there, and the way of the results back."""
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -167,7 +168,10 @@ class Call:
 
     def kernel(self, name: str, dtype: np.dtype) -> Callable[..., None]:
         """Return a kernel for elements of this dtype."""
-        return _registry.kernel(name, self.backend, dtype)
+        kernel = _registry.kernel(name, self.backend, dtype)
+        # Compiled kernels make room for their scratch space themselves. Of Numba's, those that ask for some read
+        # nothing that they write, so they can be called again.
+        return functools.partial(_memory.with_room, kernel) if self.backend == "numba" else kernel
 
     def results(
         self, out: Any, *wanted: tuple[Sequence[int], np.dtype, np.dtype], in_place: str | None = None

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numba
@@ -73,5 +73,7 @@ def spread(loop: Callable[..., None], items: int, grain: int, reads: tuple[Any, 
     tasks = [
         _pool(threads).submit(loop, part * grain, min((part + 1) * grain, items), *arguments) for part in range(parts)
     ]
+    # Also after an error: a result must not be written to when the call has ended.
+    wait(tasks)
     for task in tasks:
         task.result()

@@ -97,22 +97,20 @@ cdef int width(int type) noexcept nogil:
     return 2 if type in (TYPE_INT16, TYPE_UINT16, TYPE_FLOAT16) else 1
 
 
-cdef void count_elements(Tensor* tensor) noexcept nogil:
-    # Sizes that a node made absurd may wrap around: ONNX Runtime refuses them when it is asked for the memory.
-    cdef uint64_t size = 1
-    cdef int i
-    for i in range(tensor.rank):
-        size *= <uint64_t> tensor.shape[i]
-    tensor.size = <Py_ssize_t> size
-
-
 cdef Py_ssize_t extent(const Tensor* tensor, int begin, int end) noexcept nogil:
-    """The number of elements that some axes span."""
-    cdef Py_ssize_t product = 1
+    """The number of elements that some axes span.
+
+    Sizes that a node made absurd may wrap around: ONNX Runtime refuses them when it is asked for the memory.
+    """
+    cdef uint64_t product = 1
     cdef int i
     for i in range(begin, end):
-        product *= tensor.shape[i]
-    return product
+        product *= <uint64_t> tensor.shape[i]
+    return <Py_ssize_t> product
+
+
+cdef void count_elements(Tensor* tensor) noexcept nogil:
+    tensor.size = extent(tensor, 0, tensor.rank)
 
 
 cdef int check_rank(Call* call, size_t rank, Tensor* tensor, const char* name) noexcept nogil:
