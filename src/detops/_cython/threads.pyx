@@ -23,10 +23,12 @@ cdef extern from *:
     #include <intrin.h>
     #define detops_take(at, count) ((Py_ssize_t) _InterlockedExchangeAdd64((volatile __int64*) (at), (__int64) (count)))
     #define detops_peek(at) (*(volatile Py_ssize_t*) (at))
+    #define detops_put(at, value) (*(volatile Py_ssize_t*) (at) = (value))
     #define detops_pause() YieldProcessor()
     #else
     #define detops_take(at, count) __atomic_fetch_add(at, count, __ATOMIC_RELAXED)
     #define detops_peek(at) __atomic_load_n(at, __ATOMIC_RELAXED)
+    #define detops_put(at, value) __atomic_store_n(at, value, __ATOMIC_RELAXED)
     #if defined(__x86_64__) || defined(__i386__)
     #define detops_pause() __builtin_ia32_pause()
     #else
@@ -36,6 +38,8 @@ cdef extern from *:
     """
     Py_ssize_t take "detops_take" (Py_ssize_t* at, Py_ssize_t count) noexcept nogil
     Py_ssize_t peek "detops_peek" (Py_ssize_t* at) noexcept nogil
+    # For what others peek at, under the lock.
+    void put "detops_put" (Py_ssize_t* at, Py_ssize_t value) noexcept nogil
     void pause "detops_pause" () noexcept nogil
 
 
@@ -168,11 +172,11 @@ cdef void attend(void* own_seat) noexcept nogil:
             lock()
             continue
         job.wanted -= 1
-        job.running += 1
+        put(&job.running, job.running + 1)
         unlock_and_wake(job)
         work(job)
         lock()
-        job.running -= 1
+        put(&job.running, job.running - 1)
         if job.running == 0 and job.waits:
             PyThread_release_lock(job.caller.bell)
         unlock()
@@ -194,7 +198,7 @@ cdef void hire(Py_ssize_t workers) noexcept nogil:
         if pool.workers >= workers:
             unlock()
             return
-        pool.workers += 1
+        put(&pool.workers, pool.workers + 1)
         seat = pop(&pool.spare)
         unlock()
         if seat == NULL:
@@ -208,7 +212,7 @@ cdef void hire(Py_ssize_t workers) noexcept nogil:
             restore_signals(&before)
         if not started:
             lock()
-            pool.workers -= 1
+            put(&pool.workers, pool.workers - 1)
             if seat != NULL:
                 push(&pool.spare, seat)
             unlock()
@@ -225,7 +229,7 @@ cdef bint open_job(Job* job) noexcept nogil:
         return False
     job.after = pool.jobs
     pool.jobs = job
-    pool.open_jobs += 1
+    put(&pool.open_jobs, pool.open_jobs + 1)
     unlock_and_wake(job)
     return True
 
@@ -241,7 +245,7 @@ cdef void close_job(Job* job) noexcept nogil:
     while link[0] != job:
         link = &link[0].after
     link[0] = job.after
-    pool.open_jobs -= 1
+    put(&pool.open_jobs, pool.open_jobs - 1)
     if job.running > 0:
         job.waits = True
         unlock()
