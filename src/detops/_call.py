@@ -9,6 +9,8 @@ import numpy as np
 
 from detops import _checks, _memory, _plain, _registry
 
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
 
 class Space(Protocol):
     """Where arrays live: the host's memory, or a GPU's."""
@@ -47,19 +49,19 @@ class Space(Protocol):
 class Host:
     """NumPy arrays."""
 
-    def array(self, name: str, value: Any) -> np.ndarray:
-        return _plain.array(name, value)
+    array = staticmethod(_plain.array)
+    empty = staticmethod(_memory.empty)
 
     def cast(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        flags = array.flags
+        if array.dtype == dtype and flags.c_contiguous and flags.aligned:
+            return array
         try:
             cast = np.asarray(array, dtype, order="C")
         except MemoryError:
             cast = _memory.with_room(np.asarray, array, dtype, order="C")
         # Elements that lie where C's type may not are copied as those of another layout are.
         return cast if cast.flags.aligned else _memory.with_room(np.array, cast, order="C")
-
-    def empty(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-        return _memory.empty(shape, dtype)
 
     def copy(self, source: np.ndarray, target: np.ndarray) -> None:
         if source.dtype == target.dtype:
@@ -117,18 +119,25 @@ class Call:
     """
 
     def __init__(self, backend: str | None, **arrays: Any) -> None:
-        gpu_arrays = [value for value in arrays.values() if on_gpu(value)]
-        self.backend = _registry.choose(backend, bool(gpu_arrays))
+        self.given = arrays
         self.space: Space = HOST
+        gpu_array = None
+        for value in arrays.values():
+            # NumPy's own arrays are the usual case.
+            if type(value) is not np.ndarray and gpu_array is None and on_gpu(value):
+                gpu_array = value
+        self.backend = _registry.choose(backend, gpu_array is not None)
         if self.backend == "cuda":
             from detops._cuda import arrays as device_arrays
 
-            self.space = device_arrays.Device(gpu_arrays[0] if gpu_arrays else None)
-        elif gpu_arrays:
-            kind = type(gpu_arrays[0]).__name__
+            self.space = device_arrays.Device(gpu_array)
+        elif gpu_array is not None:
+            kind = type(gpu_array).__name__
             raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {kind} on a GPU")
-        self.given = arrays
-        self.inputs = {name: self.space.array(name, value) for name, value in arrays.items() if value is not None}
+        self.inputs: dict[str, Any] = {}
+        for name, value in arrays.items():
+            if value is not None:
+                self.inputs[name] = self.space.array(name, value)
 
     def __getitem__(self, name: str) -> Any:
         """Return an array argument that must be present, as this call's space sees it."""
@@ -150,10 +159,10 @@ class Call:
             if name in self.inputs:
                 _checks.dtype(name, self.inputs[name].dtype, allowed)
         if first.char == "e":
-            return np.dtype(np.float32)
+            return _FLOAT32
         if allowed is _checks.COORDINATES and first.kind != "f":
-            return np.dtype(np.float64)
-        return first if first.isnative else first.newbyteorder("=")
+            return _FLOAT64
+        return _checks.native(first)
 
     def read_empty(self, name: str, columns: int) -> None:
         """Read an array of shape (0,), as an empty list gives it, as one of no rows and so many columns."""
@@ -194,25 +203,25 @@ class Results:
         in_place: str | None = None,
     ) -> None:
         self._call = call
-        self._targets: list[Any] = [None] * len(wanted)
-        outs = out if isinstance(out, tuple) else (out,)
-        if out is not None:
-            if len(outs) != len(wanted):
-                raise ValueError(f"out: expected {_arrays(len(wanted))}, got {_arrays(len(outs))}")
-            self._targets = [
-                _check_out(call, target, tuple(shape), np.dtype(dtype))
-                for target, (shape, dtype, _) in zip(outs, wanted, strict=True)
-            ]
-            if any(call.space.overlap(*pair) for pair in itertools.combinations(self._targets, 2)):
-                raise ValueError("out: expected arrays that share no memory, got some that may")
         self._given = out
+        self._wanted = wanted
+        empty = call.space.empty
+        if out is None:
+            self.buffers = [empty(shape, computed) for shape, _, computed in wanted]
+            return
+        outs = out if isinstance(out, tuple) else (out,)
+        if len(outs) != len(wanted):
+            raise ValueError(f"out: expected {_arrays(len(wanted))}, got {_arrays(len(outs))}")
+        self._targets: list[Any] = [
+            _check_out(call, target, tuple(shape), dtype)
+            for target, (shape, dtype, _) in zip(outs, wanted, strict=True)
+        ]
+        if any(call.space.overlap(*pair) for pair in itertools.combinations(self._targets, 2)):
+            raise ValueError("out: expected arrays that share no memory, got some that may")
         # Compared as the caller gave them: as this space sees them, one array may be two.
         self._in_place = None if in_place is None or call.given[in_place] is not outs[0] else in_place
-        self._dtypes = [np.dtype(dtype) for _, dtype, _ in wanted]
         self.buffers = [
-            call.space.empty(shape, computed)
-            if target is None or not self._writable_directly(target, computed)
-            else target
+            target if self._writable_directly(target, computed) else empty(shape, computed)
             for target, (shape, _, computed) in zip(self._targets, wanted, strict=True)
         ]
 
@@ -227,20 +236,23 @@ class Results:
     def deliver(self) -> Any:
         """Return the result, or a tuple of results, rounded to their dtypes and written to ``out``."""
         space = self._call.space
-        finished = []
-        for buffer, target, dtype in zip(self.buffers, self._targets, self._dtypes, strict=True):
-            if target is None:
-                if buffer.dtype != dtype:
-                    rounded = space.empty(buffer.shape, dtype)
-                    space.copy(buffer, rounded)
-                    buffer = rounded
-                finished.append(space.wrap(buffer))
-            elif target is not buffer:
-                space.copy(buffer, target)
-        space.finish()
         if self._given is not None:
+            for buffer, target in zip(self.buffers, self._targets, strict=True):
+                if target is not buffer:
+                    space.copy(buffer, target)
+            space.finish()
             return self._given
+        finished = [
+            space.wrap(buffer if buffer.dtype == dtype else self._rounded(buffer, dtype))
+            for buffer, (_, dtype, _) in zip(self.buffers, self._wanted, strict=True)
+        ]
+        space.finish()
         return finished[0] if len(finished) == 1 else tuple(finished)
+
+    def _rounded(self, buffer: Any, dtype: np.dtype) -> Any:
+        rounded = self._call.space.empty(buffer.shape, dtype)
+        self._call.space.copy(buffer, rounded)
+        return rounded
 
 
 def _arrays(count: int) -> str:

@@ -23,6 +23,11 @@ _WORDS = {
 }
 
 
+def native(dtype: np.dtype) -> np.dtype:
+    """Return a dtype in native byte order; strings of variable width have none to ask for."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
 def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
     """Raise TypeError unless the dtype, in native byte order, is one of those allowed."""
     if got not in allowed and got.newbyteorder("=") not in allowed:
@@ -40,9 +45,10 @@ def whole(name: str, array: np.ndarray) -> None:
 
 def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
     """Raise ValueError unless the shape has these axes: a number is a wanted length, a word is any length."""
-    fits = len(got) == len(axes) and all(
-        isinstance(axis, str) or axis == length for axis, length in zip(axes, got, strict=True)
-    )
+    fits = len(got) == len(axes)
+    for axis, length in zip(axes, got, strict=False):
+        if axis != length and not isinstance(axis, str):
+            fits = False
     if not fits:
         wanted = ", ".join(str(axis) for axis in axes)
         raise ValueError(f"{name}: expected shape ({wanted}{',' if len(axes) == 1 else ''}), got {tuple(got)}")
@@ -50,12 +56,15 @@ def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
 
 def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
     """Return the value as an int; TypeError if it is none, ValueError if it is out of range."""
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}: expected an integer, got {value!r}") from None
+    number = value
+    # Python's own numbers are the usual case, here and in the other checks.
+    if type(value) is not int:
+        try:
+            if isinstance(value, bool | np.bool_):
+                raise TypeError
+            number = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name}: expected an integer, got {value!r}") from None
     if at_least is not None and number < at_least:
         raise ValueError(f"{name}: expected at least {at_least}, got {number}")
     if at_most is not None and number > at_most:
@@ -82,7 +91,8 @@ def real(
         number = float(value)
     except OverflowError:
         number = math.copysign(math.inf, value)
-    if math.isnan(number) or (finite and math.isinf(number)):
+    # Taken from itself, an infinity is NaN, and so is NaN.
+    if number - number != 0 and (finite or number != number):
         raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
     if positive and number <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {number}")
@@ -110,7 +120,11 @@ def reals(name: str, values: Any, count: int, *, finite: bool = True) -> tuple[f
         raise TypeError(f"{name}: expected {count} numbers, got {values!r}")
     if len(numbers) != count:
         raise ValueError(f"{name}: expected {count} numbers, got {len(numbers)}")
-    return tuple(real(f"{name}[{i}]", number, finite=finite) for i, number in enumerate(numbers))
+    found = []
+    for i, number in enumerate(numbers):
+        usual = (type(number) is float or type(number) is int) and -1e300 < number < 1e300
+        found.append(float(number) if usual else real(f"{name}[{i}]", number, finite=finite))
+    return tuple(found)
 
 
 def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:

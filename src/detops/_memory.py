@@ -27,10 +27,15 @@ def _store() -> Any:
     return memory
 
 
+@functools.cache
+def _empty() -> Callable[..., np.ndarray]:
+    store = _store()
+    return np.empty if store is None else store.empty
+
+
 def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """Return a new C-contiguous array, like `numpy.empty`."""
-    store = _store()
-    return np.empty(shape, dtype) if store is None else store.empty(shape, dtype)
+    return _empty()(shape, dtype)
 
 
 def with_room(make: Callable[..., _Made], *arguments: Any, **options: Any) -> _Made:

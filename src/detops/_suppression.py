@@ -69,7 +69,9 @@ def offset(value: Any) -> float:
 
 
 def _rounded(value: float, dtype: np.dtype) -> float:
+    if dtype.char == "d":
+        return value
     if value == 0 or 1e-30 < abs(value) < 1e30:
-        return float(dtype.type(value))
+        return float(np.float32(value))
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float64(value).astype(dtype))

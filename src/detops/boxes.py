@@ -176,7 +176,7 @@ def _transform(
     if 0 in scales:
         raise ValueError(f"scales: expected numbers other than 0, got {scales}")
     given = call[name].dtype
-    results = call.results(out, (call[name].shape, given.newbyteorder("=") if given.kind == "f" else dtype, dtype))
+    results = call.results(out, (call[name].shape, _checks.native(given) if given.kind == "f" else dtype, dtype))
     call.kernel(kernel, dtype)(
         call.cast(name, dtype),
         call.cast("anchors", dtype),

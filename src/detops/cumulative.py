@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from detops import _checks
 from detops._call import Call
 
+_INT64 = np.dtype(np.int64)
+
 
 class Extremes(NamedTuple):
     """Running extremes and where they were found.
@@ -134,21 +136,15 @@ def cummin(
 def _scan(x: Any, axis: int, smallest: bool, out: Any, backend: str | None) -> Extremes:
     call = Call(backend, x=x)
     computed = call.check_dtype(_checks.NUMBERS, "x")
-    shape = tuple(call["x"].shape)
+    shape, given = tuple(call["x"].shape), call["x"].dtype
     position = _checks.axis("axis", axis, len(shape))
-    results = call.results(
-        out,
-        (shape, call["x"].dtype.newbyteorder("="), computed),
-        (shape, np.dtype(np.int64), np.dtype(np.int64)),
-    )
+    results = call.results(out, (shape, _checks.native(given), computed), (shape, _INT64, _INT64))
     if 0 not in shape:
         # Any array is (outer, length, inner) to the kernel; 0-d is one row of one element.
-        split = (
-            math.prod(shape[:position]),
-            *(shape[position : position + 1] or (1,)),
-            math.prod(shape[position + 1 :]),
+        length = shape[position] if shape else 1
+        split = (math.prod(shape[:position]), length, math.prod(shape[position + 1 :]))
+        values, indices = results.buffers
+        call.kernel("cumulative", computed)(
+            call.cast("x", computed).reshape(split), smallest, values.reshape(split), indices.reshape(split)
         )
-        arrays = (call.cast("x", computed), *results.buffers)
-        source, values, indices = (array.reshape(split) for array in arrays)
-        call.kernel("cumulative", computed)(source, smallest, values, indices)
     return Extremes(*results.deliver())

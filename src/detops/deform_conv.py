@@ -113,7 +113,7 @@ def deform_conv2d(
     offset_groups = _checks.integer("offset_groups", offset_groups, at_least=1)
     step = 0 if im2col_step is None else _checks.integer("im2col_step", im2col_step, at_least=1)
     shape = _result_shape(call, strides, sides, dilations, groups, offset_groups)
-    results = call.results(out, (shape, call["x"].dtype.newbyteorder("="), dtype))
+    results = call.results(out, (shape, _checks.native(call["x"].dtype), dtype))
     if 0 not in shape:
         call.kernel("deform_conv2d", dtype)(
             *(call.cast(name, dtype) for name in ("x", "offset", "weight", "bias", "mask")),

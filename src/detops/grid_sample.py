@@ -97,7 +97,7 @@ def grid_sample(
     shape, points = _shapes(tuple(call["x"].shape), tuple(call["grid"].shape))
     if border and 0 in shape[2:]:
         raise ValueError(f"x: expected spatial axes of at least 1 for padding_mode {padding_mode!r}, got {shape}")
-    results = call.results(out, ((*shape[:2], *points), call["x"].dtype.newbyteorder("="), dtype))
+    results = call.results(out, ((*shape[:2], *points), _checks.native(call["x"].dtype), dtype))
     count = math.prod(points)
     if shape[0] * shape[1] * count:
         # To the kernel a map is 5-D, and the points are in one row.

@@ -77,7 +77,7 @@ def instance_norm(
         if call.get(name) is not None:
             _checks.shape(name, call[name].shape, (shape[1],))
     epsilon = _checks.real("epsilon", epsilon, positive=True)
-    results = call.results(out, (shape, call["x"].dtype.newbyteorder("="), dtype))
+    results = call.results(out, (shape, _checks.native(call["x"].dtype), dtype))
     if 0 not in shape:
         split = (*shape[:2], math.prod(shape[2:]))
         source, target = (array.reshape(split) for array in (call.cast("x", dtype), *results.buffers))

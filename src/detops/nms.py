@@ -163,8 +163,9 @@ def _nms(
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
     call.read_empty("boxes", 4)
-    _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
-    count = call["boxes"].shape[0]
+    shape = call["boxes"].shape
+    _checks.shape("boxes", shape, ("num_boxes", 4))
+    count = shape[0]
     _checks.shape("scores", call["scores"].shape, (count,))
     labels = thresholds = None
     if "labels" in call.given:
@@ -185,7 +186,7 @@ def _nms(
         found = call.space.empty((1,), int64)
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), labels)
         call.kernel("nms", dtype)(*arrays, *options, selected, found)
-        kept = int(call.space.to_host(found)[0])
+        kept = call.space.to_host(found).item()
     results = call.results(out, ((kept,), int64, int64))
     call.space.copy(selected[:kept], results.buffers[0])
     return results.deliver()

@@ -110,7 +110,7 @@ def roi_align(
     shifted = _checks.flag("aligned", aligned)
     number = MODES[_checks.choice("mode", mode, MODES)]
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)
-    results = call.results(out, (shape, call["features"].dtype.newbyteorder("="), dtype))
+    results = call.results(out, (shape, _checks.native(call["features"].dtype), dtype))
     boxes = call.cast("rois", dtype)
     points = call.space.empty(shape[:1], np.dtype(np.int64))
     call.kernel("roi_align_points", dtype)(boxes, bins, scale, ratio, shifted, points)

@@ -87,7 +87,7 @@ def roi_pool(
     bins = _checks.pair("output_size", output_size, at_least=1)
     scale = _checks.real("spatial_scale", spatial_scale, positive=True)
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)
-    results = call.results(out, (shape, call["features"].dtype.newbyteorder("="), dtype))
+    results = call.results(out, (shape, _checks.native(call["features"].dtype), dtype))
     call.kernel("roi_pool", dtype)(
         call.cast("features", dtype), call.cast("rois", dtype), images, bins, scale, *results.buffers
     )

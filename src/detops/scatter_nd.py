@@ -106,19 +106,14 @@ def code_of(reduction: str, dtype: np.dtype) -> int:
     return REDUCTIONS[_OF_BOOL.get(reduction, reduction) if dtype == np.bool_ else reduction]
 
 
-def _native(dtype: np.dtype) -> np.dtype:
-    # Strings of variable width have no byte order to ask for.
-    return dtype if dtype.isnative else dtype.newbyteorder("=")
-
-
 def _dtypes(call: Call, reduction: str) -> tuple[np.dtype, np.dtype]:
     """Check the dtypes; return the result's, and the one to compute in."""
     call.check_dtype(_checks.INTEGERS, "indices")
     if reduction == "none":
-        dtype = computed = _native(call["data"].dtype)
+        dtype = computed = _checks.native(call["data"].dtype)
     else:
-        dtype, computed = _native(call["data"].dtype), call.check_dtype(_checks.NUMBERS, "data")
-    given = _native(call["updates"].dtype)
+        dtype, computed = _checks.native(call["data"].dtype), call.check_dtype(_checks.NUMBERS, "data")
+    given = _checks.native(call["updates"].dtype)
     narrower = given.kind == dtype.kind and dtype.kind in "SU" and given.itemsize <= dtype.itemsize
     if given != dtype and not narrower:
         raise TypeError(f"updates: expected the dtype of data, {dtype}, got {given}")
