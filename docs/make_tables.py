@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import detops
+import detops.numba
 from detops._registry import BACKENDS
 from detops._specification import KERNELS, OPERATORS
 
@@ -60,8 +61,26 @@ def has_kernels(operator: str, backend: str) -> bool:
     )
 
 
+def njit_forms() -> str:
+    """The signatures of the operators for compiled code."""
+    forms = [f"{name}{inspect.signature(getattr(detops.numba, name))}\n" for name in sorted(OPERATORS)]
+    return f"```text\n{''.join(forms)}```\n"
+
+
+def formulas() -> str:
+    """The functions of one element, with the first line of their docstrings."""
+    lines = ["| function | |", "| --- | --- |"]
+    for name in sorted(set(detops.numba.__all__) - set(OPERATORS)):
+        function = getattr(detops.numba, name)
+        names = ", ".join(inspect.signature(function).parameters)
+        summary = " ".join(str(inspect.getdoc(function)).partition("\n\n")[0].split())
+        lines.append(f"| `{name}({names})` | {summary} |")
+    return "".join(f"{line}\n" for line in lines)
+
+
 TABLES = {
     "README.md": {"operators": operators},
+    "docs/numba.md": {"forms": njit_forms, "formulas": formulas},
     "docs/onnxruntime.md": {"exported nodes": exported_nodes.table},
 }
 

@@ -26,7 +26,11 @@ PUBLIC = {
     if callable(getattr(module, name))
 }
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PAGES = [*sorted((ROOT / "docs" / "operators").glob("*.md")), ROOT / "docs" / "fuzz_your_backend.md"]
+PAGES = [
+    *sorted((ROOT / "docs" / "operators").glob("*.md")),
+    ROOT / "docs" / "fuzz_your_backend.md",
+    ROOT / "docs" / "numba.md",
+]
 SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "References", "Examples")
 
 

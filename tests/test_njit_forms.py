@@ -1,6 +1,7 @@
 """One body for ``detops.numba``: each form gives what the public function gives, and refuses what it refuses."""
 
 import inspect
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from numba.core.errors import TypingError
 
 import detops
 import detops.numba
+from detops._checks import NUMBERS
 from detops.testing.arguments import LAYOUTS
 from tests import calls
 from tests.cases import Case, all_cases
@@ -124,6 +126,32 @@ def test_mixed_types(operator: str, first: str, others: str, integer: str, layou
     assert not isinstance(agree(operator, {**given, **case.options}), Exception)
 
 
+@pytest.mark.parametrize("dtype", [str(dtype) for dtype in NUMBERS])
+@pytest.mark.parametrize("operator", ["cummax", "cummin", "scatter_nd"])
+def test_every_number(operator: str, dtype: str) -> None:
+    case = calls.ordinary(operator)
+    given = {name: array if name in case.fixed else (array % 100).astype(dtype) for name, array in case.arrays.items()}
+    said = agree(operator, {**given, **case.options, **({"reduction": "max"} if operator == "scatter_nd" else {})})
+    assert isinstance(said, TypingError) == (dtype == "float16")
+
+
+def emptied(arrays: dict[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+    """Arrays of which some have an empty axis."""
+    axes = [(None, *range(array.ndim)) for array in arrays.values()]
+    for chosen in itertools.product(*axes):
+        yield {
+            name: array if axis is None else np.ascontiguousarray(array.take([], axis))
+            for (name, array), axis in zip(arrays.items(), chosen, strict=True)
+        }
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_empty_axes(operator: str) -> None:
+    case = calls.ordinary(operator)
+    said = [agree(operator, {**arrays, **case.options}) for arrays in emptied(case.cast("float32"))]
+    assert any(not isinstance(value, Exception) for value in said[1:])
+
+
 def test_suppression_is_computed_in_the_wider_type() -> None:
     boxes = np.array([[40, 40, 50, 50], [41, 41, 51, 51]], np.float32)
     threshold = np.nextafter(81 / 119, 0)
@@ -204,3 +232,51 @@ def test_spoiled_arguments(operator: str) -> None:
     call.apply_defaults()
     for arguments in spoiled(operator, call.arguments):
         agree(operator, arguments)
+
+
+@pytest.mark.parametrize("sides", [2**62, (2**60, 0), (0, 0, 0, 2**60)])
+@pytest.mark.parametrize("stride", [1, 2**62])
+def test_a_padding_whose_positions_overflow(sides: Any, stride: int) -> None:
+    case = calls.ordinary("deform_conv2d")
+    given = {**case.cast("float32"), "padding": sides, "stride": stride}
+    assert isinstance(agree("deform_conv2d", given), ValueError)
+
+
+def test_bytes_in_the_other_order() -> None:
+    x = np.arange(3.0).astype(np.dtype(float).newbyteorder())
+    with pytest.raises(TypingError, match=r"x: expected .*native byte order"):
+        detops.numba.cummax(x)
+
+
+def test_a_users_function_of_wrong_types() -> None:
+    users = in_njit("nms", ["boxes", "scores"], iou_threshold=0.5)
+    with pytest.raises(TypingError, match="boxes: expected dtype float32 or float64, got int64"):
+        users(np.array([[0, 0, 4, 4]]), np.ones(1))
+
+
+def test_a_variable_that_is_none_or_a_number() -> None:
+    @numba.njit
+    def users(boxes, scores, limit):
+        most = None if limit < 0 else limit
+        return detops.numba.nms(boxes, scores, 0.5, max_output_boxes=most, score_threshold=most, pre_nms_top_k=most)
+
+    boxes = np.array([[0, 0, 4, 4], [8, 8, 9, 9], [20, 0, 30, 8]], np.float32)
+    scores = np.array([1.5, 3, 2.5], np.float32)
+    assert users(boxes, scores, -1).tolist() == [1, 2, 0]
+    assert users(boxes, scores, 1).tolist() == [1]
+
+
+def thresholds() -> Iterator[Any]:
+    """A threshold for each of three classes, in the forms that compiled code has."""
+    yield (0.25, 0.5, 0.125)
+    yield (0, 0.5, 1)
+    for dtype in ("float32", "float64", "int16"):
+        yield np.array([0.25, 0.5, 0.125]).astype(dtype)
+    yield np.array([0.25, 9, 0.5, 9, 0.125])[::2]
+
+
+@pytest.mark.parametrize("operator", ["batched_nms", "non_max_suppression", "non_max_suppression_padded"])
+def test_thresholds_of_classes(operator: str) -> None:
+    case = calls.ordinary(operator)
+    for numbers in thresholds():
+        agree(operator, {**case.cast("float32"), **case.options, "score_threshold": numbers})

@@ -129,7 +129,7 @@ def deform_conv2d(
 
 
 # Positions are sums of a few numbers, none of them larger than this, so that no index overflows.
-_MOST_PADDED = 1 << 60
+MOST_PADDED = 1 << 60
 
 
 def _sides(padding: Any) -> tuple[int, ...]:
@@ -163,8 +163,8 @@ def _result_shape(
     size = []
     for axis in range(2):
         padded = x[2 + axis] + sides[axis] + sides[2 + axis]
-        if padded > _MOST_PADDED:
-            raise ValueError(f"padding: expected a padded {'HW'[axis]} of at most {_MOST_PADDED}, got {padded}")
+        if padded > MOST_PADDED:
+            raise ValueError(f"padding: expected a padded {'HW'[axis]} of at most {MOST_PADDED}, got {padded}")
         reach = dilation[axis] * (weight[2 + axis] - 1) + 1
         if padded < reach:
             raise ValueError(f"x: expected a padded {'HW'[axis]} of at least the kernel's {reach}, got {padded}")

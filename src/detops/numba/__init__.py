@@ -1,9 +1,9 @@
 """The operators, and the scalar functions of the shared core, for a user's own ``@njit`` and ``@cuda.jit`` code.
 
-The operators take and return arrays, hold no Python object and run on the calling thread without the GIL. They know
-float32 and float64 (cummax and cummin all numbers), integer coordinates as the public functions do, and check shapes
-only as far as safety needs. The scalar functions (:func:`decode_span`, ...) can be called from ``@njit`` and from
-``@cuda.jit`` code alike.
+The operators have the signatures of the public functions, without ``out`` and ``backend``. They take and return arrays,
+hold no Python object and run on the calling thread without the GIL. Types are checked when code that calls them is
+compiled, shapes and values in the call; docs/numba.md says what they take. The scalar functions (:func:`decode_span`,
+...) can be called from ``@njit`` and from ``@cuda.jit`` code alike.
 """
 
 from detops._core import jit as _jit

@@ -144,6 +144,13 @@ def _scalar(name: str, got: Any, allowed: tuple[type, ...], wanted: str) -> Any:
     return inner
 
 
+def _present(got: Any) -> Callable[..., Any]:
+    """Return a function for a number that is known not to be None, which Numba casts where it computes with it."""
+    if isinstance(kind(got), types.Optional):
+        return inlined(lambda value: +value)
+    return inlined(lambda value: value)
+
+
 def integer(name: str, got: Any, at_least: int | None = None, at_most: int | None = None) -> Callable[..., Any]:
     """Return a function that makes an integer an int64, one that is too large the largest."""
     found = _scalar(name, got, (types.Integer,), "an integer")
@@ -151,10 +158,11 @@ def integer(name: str, got: Any, at_least: int | None = None, at_most: int | Non
     lowest = -LARGEST - 1 if at_least is None else at_least
     highest = LARGEST if at_most is None else at_most
     too_low, too_high = f"{name}: expected at least {at_least}", f"{name}: expected at most {at_most}"
+    present = _present(got)
 
     @inlined
     def convert(value):
-        number = np.int64(value)
+        number = np.int64(present(value))
         if wide and number < 0:
             number = np.int64(LARGEST)
         if number < lowest:
@@ -179,10 +187,11 @@ def real(
     low, high = between or (-np.inf, np.inf)
     wanted = f"a number from {low} to {high}" if between else f"a {'finite ' * finite}number{' above 0' * positive}"
     message = f"{name}: expected {wanted}"
+    present = _present(got)
 
     @inlined
     def convert(value):
-        number = np.float64(value)
+        number = np.float64(present(value))
         if not low <= number <= high or (finite and np.isinf(number)) or (positive and number <= 0):
             raise ValueError(message)
         return number

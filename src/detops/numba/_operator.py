@@ -46,7 +46,7 @@ def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
     @functools.wraps(choose)
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
-        return compiled(tuple(map(_kind_of_value, values)))(*values)
+        return compiled(tuple(map(_kind_of_value, names, values)))(*values)
 
     def in_compiled_code(*args: Any, **kwargs: Any) -> Callable[..., Any]:
         try:
@@ -63,5 +63,11 @@ def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
     return call
 
 
-def _kind_of_value(value: Any) -> Any:
-    return numba.types.literal(value) if isinstance(value, str) else numba.typeof(value)
+def _kind_of_value(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return numba.types.literal(value)
+    try:
+        return numba.typeof(value)
+    except (TypingError, ValueError):
+        got = f"{type(value).__name__} of dtype {value.dtype!r}" if hasattr(value, "dtype") else repr(value)
+        raise TypingError(f"{name}: expected a type that Numba knows, in native byte order, got {got}") from None

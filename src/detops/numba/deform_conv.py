@@ -3,24 +3,13 @@
 import numpy as np
 
 from detops._numba.deform_conv import convolve
+from detops.deform_conv import MOST_PADDED
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
 
-# Beyond any array: no sum or product of steps and lengths overflows below it.
-FAR = 2**40
-
-
-def _steps(name, got):
-    """Return a function for two numbers of at least 1."""
-    checked = _kinds.pair(name, got, 1)
-
-    @inlined
-    def steps(value):
-        first, second = checked(value)
-        return min(first, FAR), min(second, FAR)
-
-    return steps
+# A padded length that is refused; the sum of two such and an array's is no more than an int64 holds.
+TOO_MANY = MOST_PADDED + 1
 
 
 def _sides(got):
@@ -30,19 +19,21 @@ def _sides(got):
     @inlined
     def sides(value):
         found = checked(value)
-        top, left = min(found[0], FAR), min(found[1], FAR)
-        return top, left, min(found[-2], FAR), min(found[-1], FAR)
+        top, left = min(found[0], TOO_MANY), min(found[1], TOO_MANY)
+        return top, left, min(found[-2], TOO_MANY), min(found[-1], TOO_MANY)
 
     return sides
 
 
 @inlined
-def _length(size, before, after, reach, stride):
+def _length(size, before, after, taps, dilation, stride):
     """How many outputs an axis has; none is refused."""
     padded = size + before + after
-    if padded < reach:
+    if padded >= TOO_MANY:
+        raise ValueError("padding: expected a padded height and width of at most 2**60")
+    if padded < 1 or (taps > 1 and dilation > (padded - 1) // (taps - 1)):
         raise ValueError("x: expected a padded height and width of at least the kernel's")
-    return (padded - reach) // stride + 1
+    return (padded - 1 - dilation * (taps - 1)) // stride + 1
 
 
 @inlined
@@ -122,7 +113,11 @@ def deform_conv2d(
         _kinds.refuse("offset", "an array", "None")
     element, as_map, as_weight = dtype.type, _kinds.cast(x, dtype), _kinds.cast(weight, dtype)
     offsets, masks, terms = _maps("offset", offset, dtype), _maps("mask", mask, dtype), _bias(bias, dtype)
-    as_stride, as_sides, as_dilation = _steps("stride", stride), _sides(padding), _steps("dilation", dilation)
+    as_stride, as_sides, as_dilation = (
+        _kinds.pair("stride", stride, 1),
+        _sides(padding),
+        _kinds.pair("dilation", dilation, 1),
+    )
     positive, positive_offset = _kinds.integer("groups", groups, 1), _kinds.integer("offset_groups", offset_groups, 1)
     step = _kinds.optional(im2col_step, _kinds.integer, "im2col_step", at_least=1)
 
@@ -132,8 +127,8 @@ def deform_conv2d(
         step(im2col_step)
         _check_groups(x, weight, parts, offset_parts)
         images, outputs, rows, columns = x.shape[0], weight.shape[0], weight.shape[2], weight.shape[3]
-        height = _length(x.shape[2], sides[0], sides[2], gaps[0] * (rows - 1) + 1, steps[0])
-        width = _length(x.shape[3], sides[1], sides[3], gaps[1] * (columns - 1) + 1, steps[1])
+        height = _length(x.shape[2], sides[0], sides[2], rows, gaps[0], steps[0])
+        width = _length(x.shape[3], sides[1], sides[3], columns, gaps[1], steps[1])
         taps = rows * columns
         moved = offsets(offset, (images, offset_parts, taps, 2, height, width))
         factors = masks(mask, (images, offset_parts, taps, height, width))

@@ -1,0 +1,3 @@
+import numpy as np
+
+def cumulative(x: np.ndarray, smallest: bool, values: np.ndarray, indices: np.ndarray) -> None: ...
