@@ -149,7 +149,7 @@ class BuildVariants(build_ext):
 setup(
     packages=[*find_packages("src"), "detops._cuda"],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
-    # What is no module is named here: by default setuptools would install all that MANIFEST.in brings, sources too.
+    # Files that are no modules are named here: by default setuptools would install all that MANIFEST.in brings.
     include_package_data=False,
     package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"], "detops.onnx": ["*.pyi"]},
     ext_modules=extensions(),

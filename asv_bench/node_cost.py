@@ -18,7 +18,7 @@ import detops.onnx
 SHORT, LONG = 10, 210
 ROUNDS = 100
 BUILT_IN = ""
-# The operator's name in ONNX and in MMCV, their attributes, and the shapes of its inputs for so many elements.
+# The operator's name in ONNX and in MMCV, their attributes, and the shapes of its inputs, which hold n elements.
 PAIRS = {
     "InstanceNormalization": ("MMCVInstanceNormalization", {}, {}, lambda n: [(1, 2, n // 2), (2,), (2,)]),
     "GridSample": (
@@ -31,7 +31,7 @@ PAIRS = {
 
 
 def chain(operator: str, domain: str, attributes: dict[str, Any], shapes: list[tuple[int, ...]], length: int) -> Any:
-    """Return a session with so many nodes of an operator in a row, each fed by the one before, and its inputs."""
+    """Return a session with `length` nodes of an operator in a row, each fed by the one before, and its inputs."""
     names = [f"c{i}" for i in range(1, len(shapes))]
     nodes = [
         helper.make_node(operator, [f"x{i}", *names], [f"x{i + 1}"], domain=domain, **attributes) for i in range(length)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-# One sample lasts at least so long: a quick function is called several times in it.
+# The shortest sample: a quick function is called several times in it.
 SAMPLE_SECONDS = 0.01
-# A row is measured for so long, and at least for so many rounds.
+# A row is measured for this time, in MIN_ROUNDS to MAX_ROUNDS rounds.
 ROW_SECONDS = 5.0
 MIN_ROUNDS = 7
 MAX_ROUNDS = 200

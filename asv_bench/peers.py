@@ -31,7 +31,7 @@ def rows() -> Iterator[Row]:
 
 
 def limit_threads(threads: int) -> None:
-    """Give detops and each peer so many threads. onnxruntime's sessions ask detops for the number."""
+    """Set the number of threads of detops and of each peer. onnxruntime's sessions ask detops for the number."""
     detops.set_num_threads(threads)
     with contextlib.suppress(ImportError):
         import cv2

@@ -15,7 +15,7 @@ MODEL = ROOT / "tests" / "data" / "graphs" / "pos_concat_last_axis.onnx"
 PICTURE = ROOT / "docs" / "images" / "graph_fusion.png"
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 132, 34, 18, 34, 30
-COLOURS = {"input": "#dbe9f6", "output": "#dbe9f6", "DecodeBbox": "#c7e9c0"}
+COLORS = {"input": "#dbe9f6", "output": "#dbe9f6", "DecodeBbox": "#c7e9c0"}
 OTHER, LINE, TEXT = "#f4f4f4", "#777777", "#222222"
 
 Boxes = dict[str, tuple[str, list[str]]]  # name of a box -> its label, and the boxes that feed it
@@ -73,7 +73,7 @@ def draw(boxes: Boxes, title: str) -> Image.Image:
         x, y = corner[name]
         kind = label if name.startswith("node ") else "input"
         area = (x, y, x + WIDTH, y + HEIGHT)
-        pen.rounded_rectangle(area, radius=8, fill=COLOURS.get(kind, OTHER), outline=LINE, width=2)
+        pen.rounded_rectangle(area, radius=8, fill=COLORS.get(kind, OTHER), outline=LINE, width=2)
         pen.text((x + WIDTH / 2, y + HEIGHT / 2), label, fill=TEXT, font=font, anchor="mm")
     return image
 

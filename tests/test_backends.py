@@ -161,7 +161,7 @@ class SpeaksDLPack:
 
     def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
         self.streams.append(stream)
-        return relabelled(self.data.__dlpack__(**options), self.device[0])
+        return relabeled(self.data.__dlpack__(**options), self.device[0])
 
 
 class SpeaksOldDLPack(SpeaksDLPack):
@@ -171,7 +171,7 @@ class SpeaksOldDLPack(SpeaksDLPack):
         return super().__dlpack__(stream=stream)
 
 
-def relabelled(capsule: Any, device: int) -> Any:
+def relabeled(capsule: Any, device: int) -> Any:
     """Change what a DLPack capsule says about the kind of its device, which follows the pointer to the data."""
     point = ctypes.pythonapi.PyCapsule_GetPointer
     point.restype, point.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

@@ -38,7 +38,7 @@ LAYOUTS = {
     "read-only": _read_only,
 }
 
-# A float result may differ from float64 arithmetic by so much of the largest number in it.
+# How far a float result may be from float64 arithmetic, relative to the largest number in it.
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-12}
 
 

@@ -59,9 +59,9 @@ def test_pages_of_other_sizes(detector, page):
     assert len(detector(page[:131, :117]).boxes) >= 1
 
 
-@pytest.mark.parametrize("grey", [0, 200, 255])
-def test_finds_nothing_on_empty_paper(detector, grey):
-    found = detector(np.full((96, 128), grey, np.uint8))
+@pytest.mark.parametrize("gray", [0, 200, 255])
+def test_finds_nothing_on_empty_paper(detector, gray):
+    found = detector(np.full((96, 128), gray, np.uint8))
     assert found.boxes.shape == (0, 4)
     assert found.labels.shape == found.scores.shape == (0,)
 
@@ -79,8 +79,8 @@ def test_the_command_prints_and_draws(tmp_path, capsys, page):
     assert out.name in printed.replace("\n", "")
     with image_module.open(out) as picture:
         assert picture.size == (page.shape[1] * 3, page.shape[0] * 3)
-        colours = {colour for _, colour in picture.getcolors(1 << 20)}
-    assert tuple(bytes.fromhex(demo.RIGHT[1:])) in colours
+        colors = {color for _, color in picture.getcolors(1 << 20)}
+    assert tuple(bytes.fromhex(demo.RIGHT[1:])) in colors
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch, t
     assert not list(tmp_path.iterdir())
 
 
-def test_anchors_are_centred_on_their_cells():
+def test_anchors_are_centered_on_their_cells():
     settings = demo.Settings.load()
     anchors = demo.anchor_grid((3, 5), settings).reshape(3, 5, -1, 4)
     assert anchors.dtype == np.float32
-    centres = (anchors[..., :2] + anchors[..., 2:]) / 2
-    np.testing.assert_array_equal(centres[2, 4, :, 0], 4.5 * settings.stride)
-    np.testing.assert_array_equal(centres[2, 4, :, 1], 2.5 * settings.stride)
+    centers = (anchors[..., :2] + anchors[..., 2:]) / 2
+    np.testing.assert_array_equal(centers[2, 4, :, 0], 4.5 * settings.stride)
+    np.testing.assert_array_equal(centers[2, 4, :, 1], 2.5 * settings.stride)
     np.testing.assert_array_equal(anchors[1, 3, :, 2:] - anchors[1, 3, :, :2], settings.anchor_sizes)
 
 

@@ -14,16 +14,16 @@ import pytest
 from numpydoc.validate import validate
 
 import detops
+import detops.graph
+import detops.onnx
 import detops.testing
 from tests import calls
 from tests.processes import output
 
 ROOT = Path(__file__).parents[1]
+MODULES = {module.__name__: module for module in (detops, detops.graph, detops.onnx, detops.testing)}
 PUBLIC = {
-    f"{module.__name__}.{name}"
-    for module in (detops, detops.testing)
-    for name in module.__all__
-    if callable(getattr(module, name))
+    f"{path}.{name}" for path, module in MODULES.items() for name in module.__all__ if callable(getattr(module, name))
 }
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PAGES = [
@@ -36,7 +36,7 @@ SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "References"
 
 def public(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
-    return getattr({"detops": detops, "detops.testing": detops.testing}[module], attribute)
+    return getattr(MODULES[module], attribute)
 
 
 def unwanted() -> set[str]:

@@ -40,7 +40,7 @@ CHECKS = re.findall(r"^def (check_\w+)", (process.HERE / "checks.py").read_text(
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_behaviour_on_an_emulated_gpu(checks: dict[str, str], check: str) -> None:
+def test_behavior_on_an_emulated_gpu(checks: dict[str, str], check: str) -> None:
     assert checks[check] == ""
 
 

@@ -325,11 +325,11 @@ def test_onnx_node_tests(case: dict, backend: str) -> None:
     np.testing.assert_array_equal(found, case["outputs"][0])
 
 
-def onnx_model(centre: bool):
+def onnx_model(center: bool):
     from onnx import TensorProto, helper
 
     names = ["boxes", "scores", "limit", "iou", "score"]
-    node = helper.make_node("NonMaxSuppression", names, ["selected"], center_point_box=int(centre))
+    node = helper.make_node("NonMaxSuppression", names, ["selected"], center_point_box=int(center))
     types = [TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT, TensorProto.FLOAT]
     shapes = [["b", "n", 4], ["b", "c", "n"], [1], [1], [1]]
     inputs = [helper.make_tensor_value_info(*each) for each in zip(names, types, shapes, strict=True)]
@@ -350,33 +350,33 @@ def ask(boxes, scores, limit, iou, score):
 
 
 @given(
-    seed=st.integers(0, 2**32), centre=st.booleans(), limit=st.integers(1, 12), iou=st.sampled_from([0, 0.3, 0.5, 1])
+    seed=st.integers(0, 2**32), center=st.booleans(), limit=st.integers(1, 12), iou=st.sampled_from([0, 0.3, 0.5, 1])
 )
-def test_onnx_reference(seed: int, centre: bool, limit: int, iou: float) -> None:
+def test_onnx_reference(seed: int, center: bool, limit: int, iou: float) -> None:
     from onnx.reference import ReferenceEvaluator
 
     rng = np.random.default_rng(seed)
     boxes = rng.integers(-8, 9, (2, 9, 4)).astype(np.float32)
     scores = (rng.integers(0, 8, (2, 2, 9)) / 8).astype(np.float32)
-    (expected,) = ReferenceEvaluator(onnx_model(centre)).run(None, ask(boxes, scores, limit, iou, 0.25))
-    found = detops.non_max_suppression(boxes, scores, limit, iou, 0.25, center_point_box=centre)
+    (expected,) = ReferenceEvaluator(onnx_model(center)).run(None, ask(boxes, scores, limit, iou, 0.25))
+    found = detops.non_max_suppression(boxes, scores, limit, iou, 0.25, center_point_box=center)
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_onnxruntime_decides_alike(seed: int, centre: bool) -> None:
+def test_onnxruntime_decides_alike(seed: int, center: bool) -> None:
     """Boxes with coordinates that have all their bits: IoUs are rounded as onnxruntime rounds them."""
     onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(onnx_model(centre).SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(onnx_model(center).SerializeToString(), providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(seed)
     boxes = np.concatenate([rng.uniform(0, 90, (2, 700, 2)), rng.uniform(1, 60, (2, 700, 2))], -1)
-    if not centre:
+    if not center:
         boxes[..., 2:] += boxes[..., :2]
     boxes, scores = boxes.astype(np.float32), rng.integers(0, 300, (2, 3, 700)).astype(np.float32)
     for limit, iou, score in ((10**6, 0.5, -1), (10**6, 0.1, 20), (50, 0.9, 20), (200, 0, 0)):
         (expected,) = session.run(None, ask(boxes, scores, limit, iou, score))
-        found = detops.non_max_suppression(boxes, scores, limit, iou, score, center_point_box=centre)
+        found = detops.non_max_suppression(boxes, scores, limit, iou, score, center_point_box=center)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -452,7 +452,7 @@ def _needles(rng, count):
 
 
 def _far(rng, count):
-    # Neighbouring float32 numbers are 2 apart here.
+    # Neighboring float32 numbers are 2 apart here.
     return _uniform(rng, count) * 4 + 3e7
 
 
@@ -528,7 +528,7 @@ PLACES = [
 
 
 def leading(scores, count):
-    """The first of so many boxes by falling score, in order of index."""
+    """The `count` boxes of highest score, in order of index."""
     return np.sort(np.lexsort((np.arange(len(scores)), -scores))[:count])
 
 
@@ -649,9 +649,9 @@ def digest() -> str:
             boxes, scores = scene(place, 1, 1200, dtype)
             for threshold in (0, 0.3, 0.5, 0.9):
                 found.update(detops.nms(boxes, scores, threshold).tobytes())
-            for centre in (False, True):
+            for center in (False, True):
                 both = (boxes.reshape(3, 400, 4), scores.reshape(3, 1, 400))
-                found.update(detops.non_max_suppression(*both, 300, 0.45, 0.1, center_point_box=centre).tobytes())
+                found.update(detops.non_max_suppression(*both, 300, 0.45, 0.1, center_point_box=center).tobytes())
     return found.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Instance normalisation."""
+"""Instance normalization."""
 
 from .common import Operator
 

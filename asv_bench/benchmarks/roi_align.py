@@ -19,7 +19,7 @@ class RoiAlign(Operator):
     def arguments(self, rng, dtype, shape, count, scale, ratio, mode):
         height, width = shape[2] / scale, shape[3] / scale
         reach = np.exp(rng.uniform(np.log(12), np.log(240), (count, 2)))
-        centre = rng.uniform(0, 1, (count, 2)) * [width, height]
-        rois = np.concatenate([np.zeros((count, 1)), centre - reach, centre + reach], 1).astype(np.float32)
+        center = rng.uniform(0, 1, (count, 2)) * [width, height]
+        rois = np.concatenate([np.zeros((count, 1)), center - reach, center + reach], 1).astype(np.float32)
         features = rng.standard_normal(shape).astype(dtype)
         return (features, rois, 7), {"spatial_scale": scale, "sampling_ratio": ratio, "mode": mode}

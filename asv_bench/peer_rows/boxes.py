@@ -26,9 +26,9 @@ def decode_in_pairs(t: np.ndarray, anchors: np.ndarray) -> np.ndarray:
     half = t.dtype.type(0.5)
     t, anchors = t.reshape(-1, 2, 2), anchors.reshape(-1, 2, 2)
     size = anchors[:, 1] - anchors[:, 0]
-    centre = t[:, 0] * size + (anchors[:, 0] + anchors[:, 1]) * half
+    center = t[:, 0] * size + (anchors[:, 0] + anchors[:, 1]) * half
     reach = np.exp(np.minimum(t[:, 1], t.dtype.type(CLIP))) * size * half
-    return np.concatenate([centre - reach, centre + reach], 1)
+    return np.concatenate([center - reach, center + reach], 1)
 
 
 def rows() -> Iterator[Row]:

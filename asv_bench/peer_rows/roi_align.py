@@ -14,8 +14,8 @@ def proposals(rng: np.random.Generator, count: int, height: int, width: int) -> 
     size = np.exp(rng.uniform(np.log(24), np.log(480), (count, 1)))
     stretch = np.exp(rng.uniform(-0.6, 0.6, (count, 1)))
     reach = size * np.concatenate([stretch, 1 / stretch], 1) / 2
-    centre = rng.uniform(0, 1, (count, 2)) * [width, height]
-    return np.concatenate([centre - reach, centre + reach], 1).clip(0, [width, height] * 2).astype(np.float32)
+    center = rng.uniform(0, 1, (count, 2)) * [width, height]
+    return np.concatenate([center - reach, center + reach], 1).clip(0, [width, height] * 2).astype(np.float32)
 
 
 def row(name: str, ratio: int, count: int, target: float | None, mode: str = "avg") -> Row:

@@ -11,7 +11,7 @@ from detops._extras import hint
 
 
 class _DLPack:
-    """An array on the GPU that speaks DLPack alone, in the words of Numba; the array lives as long as this."""
+    """A `__cuda_array_interface__` for an array on the GPU that has DLPack alone; it keeps the array alive."""
 
     def __init__(self, name: str, array: Any) -> None:
         try:
@@ -25,7 +25,7 @@ class _DLPack:
             dtype = view.dtype
         except (TypeError, ValueError, BufferError, RuntimeError) as error:
             raise TypeError(f"{name}: expected an array, got {type(array).__name__} ({error})") from error
-        # What stands for the strides of an empty array differs, and says nothing.
+        # Libraries differ in the strides that they give an empty array; they mean nothing.
         contiguous = view.strides is None or not view.size
         self._view = view
         self.__cuda_array_interface__ = {
@@ -45,9 +45,9 @@ def _copy(source, target):
 
 
 def _described(name: str, value: Any) -> Any:
-    """Return an array in the words of Numba.
+    """Return an object with a `__cuda_array_interface__`: the array itself, or one that describes it.
 
-    Before version 3 Numba's words name no stream (torch's are so): DLPack makes the default stream wait instead.
+    Before its version 3 (torch's) the interface names no stream: DLPack makes the default stream wait instead.
     """
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is None or (interface["version"] < 3 and hasattr(value, "__dlpack__")):

@@ -8,7 +8,7 @@ from detops._cuda.device import cuda, jit, launch
 
 @register_jitable
 def first_coordinate(box, inner, size):
-    """Where a box begins in (groups, 4, inner), flat; after the last group of so many numbers the first comes again."""
+    """Index of a box's first coordinate in a flat (groups, 4, inner) of this size; after the last group they repeat."""
     group, position = box // inner, box % inner
     groups = size // (4 * inner)
     if group >= groups:

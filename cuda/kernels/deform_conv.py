@@ -3,7 +3,7 @@
 from detops._core.sampling import bilinear_weights, blend, deformed, linear_taps
 from detops._cuda.device import cuda, empty, jit, launch
 
-# Without im2col_step so many bytes of columns are made at a time.
+# Bytes of columns that are made at a time where im2col_step is not given.
 STEP_BYTES = 1 << 28
 
 

@@ -1,7 +1,7 @@
 """instance_norm over (instances, size): moments of blocks, then of instances, then every element.
 
-Moments keep the type of the elements, since few GPUs are fast in float64. What float32 lacks beside a mean far from 0,
-the second part of a sum holds.
+Moments keep the type of the elements, since few GPUs are fast in float64. A sum's second part
+holds the digits that float32 loses where the mean is far from 0.
 """
 
 import numpy as np

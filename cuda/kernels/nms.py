@@ -1,9 +1,10 @@
 """Non-maximum suppression: of one set of boxes, of boxes with labels, and of every class of every batch.
 
 Candidates are put in order on the host: segment after segment (a class of a batch, or a label), by falling score.
-On the GPU a segment is worked off in chunks, all segments side by side. Within a chunk a bit says who would suppress
-whom, found for all pairs at once; one thread per segment follows these bits, and then all later candidates are
-compared with what the chunk has kept. Memory grows with the number of candidates alone.
+On the GPU a segment is worked off in chunks, all segments side by side. Within a chunk a bit for each pair says whether
+the first box would suppress the second, found for all pairs at once; one thread per segment follows these bits, and
+then all later candidates are compared with the boxes that the chunk has kept. Memory grows with the number of
+candidates alone.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from detops._codes import BoxForm
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
 from detops._cuda.device import SIMULATED, cuda, empty, jit, launch, to_device
 
-# The candidates of a chunk, as bits of so many words. The simulator shows the same mistakes with small chunks.
+# Candidates of a chunk are the bits of its words. The simulator shows the same mistakes with small chunks.
 BITS, WORDS = (4, 2) if SIMULATED else (32, 16)
 CHUNK = BITS * WORDS
 CORNERS = BoxForm.CORNERS.value

@@ -97,7 +97,7 @@ class Graph:
 
 
 def backbone(graph: Graph, image: str) -> str:
-    """Grey levels (1, 1, height, width) of 0 to 255 -> features (1, channels, height / 4, width / 4)."""
+    """Gray levels (1, 1, height, width) of 0 to 255 -> features (1, channels, height / 4, width / 4)."""
     with graph.scope("backbone"):
         x = graph.node("Sub", graph.node("Div", image, graph.constant(127.5)), graph.constant(1))
         for layer in ("stem1", "stem2"):
@@ -155,7 +155,7 @@ def anchor_boxes(graph: Graph, features: str) -> str:
     """Features -> anchors (num_anchors, 4), as `detops.demo.anchor_grid` makes them."""
     half = np.asarray(graph.settings.anchor_sizes, np.float32) / 2
     with graph.scope("anchors"):
-        centres = []
+        centers = []
         for axis, shape, place in ((3, [1, -1, 1, 1], [1, 0, 1, 0]), (2, [-1, 1, 1, 1], [0, 1, 0, 1])):
             count = graph.node("Shape", features, start=axis, end=axis + 1)
             count = graph.node("Squeeze", count, graph.ints(0))
@@ -163,9 +163,9 @@ def anchor_boxes(graph: Graph, features: str) -> str:
             cell = graph.node("Add", graph.node("Cast", steps, to=FLOAT), graph.constant(0.5))
             pixels = graph.node("Mul", cell, graph.constant(graph.settings.stride))
             pixels = graph.node("Reshape", pixels, graph.ints(*shape))
-            centres.append(graph.node("Mul", pixels, graph.constant(place)))
+            centers.append(graph.node("Mul", pixels, graph.constant(place)))
         base = graph.constant(np.concatenate([-half, half], axis=1))
-        grid = graph.node("Add", graph.node("Add", *centres), base)
+        grid = graph.node("Add", graph.node("Add", *centers), base)
         return graph.node("Reshape", grid, graph.ints(-1, 4))
 
 
@@ -177,12 +177,12 @@ def decode_boxes(graph: Graph, box_predictions: str, anchors: str) -> str:
         move, grow = graph.node("Split", graph.node("Reshape", box_predictions, pairs), outputs=2, axis=1)
         low, high = graph.node("Split", graph.node("Reshape", anchors, pairs), outputs=2, axis=1)
         size = graph.node("Sub", high, low)
-        centre = graph.node("Mul", graph.node("Add", high, low), half)
+        center = graph.node("Mul", graph.node("Add", high, low), half)
         clipped = graph.node("Min", grow, graph.constant(graph.settings.decode_clip))
         new_size = graph.node("Mul", graph.node("Exp", clipped), size)
-        new_centre = graph.node("Add", graph.node("Mul", move, size), centre)
+        new_center = graph.node("Add", graph.node("Mul", move, size), center)
         reach = graph.node("Mul", new_size, half)
-        corners = graph.node("Sub", new_centre, reach), graph.node("Add", new_centre, reach)
+        corners = graph.node("Sub", new_center, reach), graph.node("Add", new_center, reach)
         return graph.node("Reshape", graph.node("Concat", *corners, axis=1), shape)
 
 

@@ -87,7 +87,7 @@ class Detector(nn.Module):
             nn.init.normal_(layer.weight, std=0.01)
 
     def features(self, page: Tensor) -> Tensor:
-        """Return the feature map (num_pages, 32, height / 4, width / 4) of pages of grey levels 0 to 255."""
+        """Return the feature map (num_pages, 32, height / 4, width / 4) of pages of gray levels 0 to 255."""
         x = self.stem2(self.stem1(page / 127.5 - 1))
         for body in (self.body1, self.body2, self.body3):
             x = x + body(x)

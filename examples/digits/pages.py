@@ -31,7 +31,7 @@ Place = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Page:
-    """A page of uint8 grey levels, the digits on it, and their indices in `load_digits`."""
+    """A page of uint8 gray levels, the digits on it, and their indices in `load_digits`."""
 
     image: NDArray[np.uint8]
     truth: Boxes

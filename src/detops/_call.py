@@ -1,4 +1,4 @@
-"""One call of an operator: which backend it runs on, its arrays there, and the way of the results back."""
+"""One call of an operator: chooses the backend, views the arguments as its arrays, and delivers the results."""
 
 import functools
 import itertools

@@ -114,7 +114,7 @@ def items(value: Any) -> tuple[Any, ...] | None:
 
 
 def reals(name: str, values: Any, count: int, *, finite: bool = True) -> tuple[float, ...]:
-    """Return so many numbers as a tuple of floats."""
+    """Return `count` numbers as a tuple of floats."""
     numbers = items(values)
     if numbers is None:
         raise TypeError(f"{name}: expected {count} numbers, got {values!r}")

@@ -85,7 +85,7 @@ def _cpu_backend() -> str:
 
 
 def _caller() -> int:
-    """Return the ``stacklevel``, seen from who calls this, of the code that called detops."""
+    """Return the ``stacklevel`` of the code that called detops, for a warning of the function that calls this."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("detops."):

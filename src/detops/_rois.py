@@ -1,4 +1,4 @@
-"""What the operators on regions of interest share: their checks of rois and batch indices."""
+"""Checks of rois and batch indices, which all operators on regions of interest share."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the public functions of non-maximum suppression check alike."""
+"""Checks that all public functions of non-maximum suppression share."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def score_thresholds(
 
 
 def limit(name: str, value: Any, count: int) -> int:
-    """Return how many of so many boxes may be selected."""
+    """Return how many of `count` boxes may be selected."""
     return count if value is None else min(_checks.integer(name, value, at_least=0), count)
 
 

@@ -49,7 +49,7 @@ def _quota_of(folder: Path, first_version: bool) -> int:
 
 @functools.cache
 def _look() -> Callable[[bool], int]:
-    """What tells how many processors this thread may use at present; the compiled one takes a tenth of the time."""
+    """Return a function that counts the processors this thread may use at present; the compiled one is quickest."""
     told = getattr(os, "process_cpu_count", None)
     if not hasattr(os, "sched_getaffinity") or (told is not None and told() != len(os.sched_getaffinity(0))):
         # PYTHON_CPU_COUNT and -X cpu_count stand above the system.

@@ -25,11 +25,11 @@ def decode_bbox(
 ) -> np.ndarray:
     """Turn what a detector predicts relative to its anchors into boxes.
 
-    With w, h, cx, cy the size and centre of an anchor and (tx, ty, tw, th) = prediction / scale + mean::
+    With w, h, cx, cy the size and center of an anchor and (tx, ty, tw, th) = prediction / scale + mean::
 
-        centre = t * size + centre of the anchor
+        center = t * size + center of the anchor
         size   = exp(min(max(t, lower_clip), decode_clip)) * size of the anchor
-        box    = (centre - size / 2, centre + size / 2)
+        box    = (center - size / 2, center + size / 2)
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def decode_bbox(
     lower_clip : float, optional
         Lower bound of tw and th before `decode_clip` applies, as in MMDetection's coder; None for no bound.
     scales, means : sequence of 4 floats, default 1 and 0
-        Undo the normalisation of the predictions. MMDetection's ``stds`` are ``1 / scales`` and its ``means``
+        Undo the normalization of the predictions. MMDetection's ``stds`` are ``1 / scales`` and its ``means``
         are `means`; torchvision's ``weights`` are `scales`.
     axis : int, default -1
         The axis of the four coordinates.
@@ -112,7 +112,7 @@ def encode_bbox(
     anchors : array_like of float16, float32, float64 or an integer type
         (x1, y1, x2, y2) along `axis`, in the unit of `boxes`. Leading axes may be missing, or of length 1.
     scales, means : sequence of 4 floats, default 1 and 0
-        The normalisation of the result: (t - mean) * scale.
+        The normalization of the result: (t - mean) * scale.
     axis : int, default -1
         The axis of the four coordinates.
     out : numpy.ndarray, optional

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         root = (error.name or "").partition(".")[0]
         return _say(f"the command needs {PACKAGES.get(root, root)}; {hint('cli')}" if root in OPTIONAL else error)
     except (ImportError, OSError, TypeError, ValueError) as error:
-        # What users can cause is said in one line; anything else is a fault of ours and keeps its traceback.
+        # An error that users can cause is one line; any other is a fault of ours and keeps its traceback.
         return _say(error)
 
 

@@ -54,9 +54,9 @@ def deform_conv2d(
     dilation : int or (int, int), default 1
         Along y and x, at least 1.
     groups : int, default 1
-        The channels and the outputs are split into so many groups, and each output sees the channels of its group.
+        Number of groups of channels and outputs; each output sees the channels of its group.
     offset_groups : int, default 1
-        The channels are split into so many groups, and each has its own offsets and mask. Independent of `groups`.
+        Number of groups of channels, each with its own offsets and mask. Independent of `groups`.
     im2col_step : int, optional
         How many images at most are worked on at a time. It bounds the scratch memory: beside the weights once more, it
         is `im2col_step` copies of an image and 2 MiB or less for each thread (on CUDA, the columns of
@@ -84,7 +84,7 @@ def deform_conv2d(
     -----
     A point that is not strictly inside (-1, H) x (-1, W) reads 0, and so does one with a NaN or infinite
     coordinate. Between the outermost elements and that frame the map fades to 0. A NaN or infinite element
-    reaches every point that has it among its four neighbours, with whatever weight.
+    reaches every point that has it among its four neighbors, with whatever weight.
 
     All is computed in the dtype of `x` (float32 for float16); arguments of other dtypes are rounded to it.
 

@@ -70,8 +70,8 @@ def anchor_grid(shape: Size, settings: Settings) -> Floats:
     half = np.asarray(settings.anchor_sizes, np.float32) / 2
     base = np.concatenate([-half, half], axis=1)
     y, x = np.indices(shape, np.float32) + np.float32(0.5)
-    centres = np.stack([x, y, x, y], axis=-1) * np.float32(settings.stride)
-    anchors: Floats = centres[:, :, None] + base
+    centers = np.stack([x, y, x, y], axis=-1) * np.float32(settings.stride)
+    anchors: Floats = centers[:, :, None] + base
     return anchors.reshape(-1, 4)
 
 
@@ -102,7 +102,7 @@ def select(proposals: Floats, scores: Floats, deltas: Floats, size: Size, settin
 
 
 class DigitDetector:
-    """The two networks and what lies between them; call it with a page (height, width) of grey levels."""
+    """The two networks and what lies between them; call it with a page (height, width) of gray levels."""
 
     def __init__(self, folder: Path = DATA) -> None:
         ort = _need("onnxruntime")

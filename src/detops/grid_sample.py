@@ -34,14 +34,14 @@ def grid_sample(
         Where to sample: shape (N, out_H, out_W, 2) for a 4-D `x`, (N, out_D, out_H, out_W, 3) for a 5-D one. The last
         axis is (x, y) or (x, y, z) in units of half the map: -1 is its left, upper or front end, 1 the other one.
     mode : {"linear", "nearest", "cubic"}, default "linear"
-        Interpolation: linear between the 2 neighbours along each axis, the nearest element (halfway goes to the even
-        index), or cubic convolution with a = -0.75 over 4 neighbours along each axis. torch's names "bilinear" and
+        Interpolation: linear between the 2 neighbors along each axis, the nearest element (halfway goes to the even
+        index), or cubic convolution with a = -0.75 over 4 neighbors along each axis. torch's names "bilinear" and
         "bicubic" mean linear and cubic.
     padding_mode : {"zeros", "border", "reflection"}, default "zeros"
         What lies outside the map: 0, the nearest element of the border, or the map mirrored at its ends as often as
-        needed. It applies to each neighbour of a point on its own.
+        needed. It applies to each neighbor of a point on its own.
     align_corners : bool, default False
-        Whether -1 and 1 (and the mirrors of "reflection") are the centres of the outermost elements, rather than
+        Whether -1 and 1 (and the mirrors of "reflection") are the centers of the outermost elements, rather than
         their outer edges.
     reflect_first : bool, default False
         Of "nearest" under "reflection" alone: whether a point is mirrored into the map before its nearest element is
@@ -72,7 +72,7 @@ def grid_sample(
     A point that is not finite never fails. Under "zeros" a NaN or infinite coordinate is outside the map: the result
     is 0. Under "border" an infinite one is clamped, and a NaN samples index 0. Under "reflection" both sample index 0,
     and so does one that is more than about a billion map sizes away. A NaN or infinite element of `x` reaches every
-    point that has it among its neighbours, with whatever weight.
+    point that has it among its neighbors, with whatever weight.
 
     The definition is that of ONNX's GridSample, which agrees with ``torch.nn.functional.grid_sample`` but for what
     `reflect_first` says. A cubic sample of a volume, which ONNX defines, torch and ONNX Runtime do not have. There is

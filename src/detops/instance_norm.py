@@ -1,4 +1,4 @@
-"""Instance normalisation."""
+"""Instance normalization."""
 
 import math
 
@@ -27,7 +27,7 @@ def instance_norm(
     Parameters
     ----------
     x : array_like of float16, float32 or float64, shape (num_images, num_channels, d1, ..., dn) with n >= 1
-        What to normalise. Mean and variance are taken over d1, ..., dn.
+        What to normalize. Mean and variance are taken over d1, ..., dn.
     scale : array_like of float16, float32 or float64, shape (num_channels,), optional
         None for 1.
     bias : array_like of float16, float32 or float64, shape (num_channels,), optional

@@ -37,11 +37,11 @@ def nms(
     score_threshold : float, optional
         Only boxes with a score above it take part; None for all.
     max_output_boxes : int, optional
-        Keep at most so many; None for no limit.
+        Maximum number of boxes that are kept; None for no limit.
     offset : {0, 1}, default 0
         1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
     pre_nms_top_k : int, optional
-        Only so many boxes take part, those of highest score, on a tie the earlier; None for all.
+        Number of boxes that take part, those of highest score, on a tie the earlier; None for all.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional
@@ -114,11 +114,11 @@ def batched_nms(
         Only boxes with a score above it take part; None for all. Where there is one for each label, the labels are from
         0 to num_labels - 1.
     max_output_boxes : int, optional
-        Keep at most so many, of all labels together; None for no limit.
+        Maximum number of boxes that are kept, of all labels together; None for no limit.
     offset : {0, 1}, default 0
         1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
     pre_nms_top_k : int, optional
-        Only so many boxes of each label take part, those of highest score, on a tie the earlier; None for all.
+        Number of boxes of each label that take part, those of highest score, on a tie the earlier; None for all.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
     backend : {"cython", "numba", "cuda"}, optional

@@ -36,7 +36,7 @@ def non_max_suppression(
     scores : array_like of float16, float32 or float64, shape (num_batches, num_classes, num_boxes)
         A box whose score is NaN is never selected.
     max_output_boxes_per_class : int, default 0
-        Select at most so many for each class of each batch. 0, the default, selects nothing.
+        Maximum number of boxes for each class of each batch. 0, the default, selects nothing.
     iou_threshold : float, default 0
         From 0 to 1. An IoU that is equal to it suppresses nothing.
     score_threshold : float or array_like of shape (num_classes,), optional
@@ -44,10 +44,10 @@ def non_max_suppression(
     center_point_box : bool, default False
         How `boxes` are given.
     pre_nms_top_k : int, optional
-        Only so many boxes take part for each class of each batch, those of highest score, on a tie the earlier; None
-        for all.
+        Number of boxes that take part for each class of each batch, those of highest score, on a tie the earlier;
+        None for all.
     max_output_boxes_total : int, optional
-        Select at most so many for each batch, those of highest score over all classes, on a tie those of the lower
+        Maximum number of boxes for each batch, those of highest score over all classes, on a tie those of the lower
         class; None for no limit.
     out : numpy.ndarray of int64, optional
         Where to write the result, of exactly its shape, C-contiguous.
@@ -126,7 +126,7 @@ def non_max_suppression_padded(
     scores : array_like of float16, float32 or float64, shape (num_batches, num_classes, num_boxes)
         A box whose score is NaN is never selected.
     max_output_boxes_per_class : int, default 0
-        Select at most so many for each class of each batch. 0, the default, sets no limit.
+        Maximum number of boxes for each class of each batch. 0, the default, sets no limit.
     iou_threshold : float, default 0
         From 0 to 1. An IoU that is equal to it suppresses nothing.
     score_threshold : float or array_like of shape (num_classes,), default 0
@@ -136,10 +136,10 @@ def non_max_suppression_padded(
     offset : {0, 1}, default 0
         1 adds 1 to widths and heights, (x2 - x1) + 1, for corners that count whole pixels (as older detectors do).
     pre_nms_top_k : int, optional
-        Only so many boxes take part for each class of each batch, those of highest score, on a tie the earlier; None
-        for all.
+        Number of boxes that take part for each class of each batch, those of highest score, on a tie the earlier;
+        None for all.
     max_output_boxes_total : int, optional
-        Select at most so many for each batch, those of highest score over all classes, on a tie those of the lower
+        Maximum number of boxes for each batch, those of highest score over all classes, on a tie those of the lower
         class; None for no limit.
     out : numpy.ndarray of int32, optional
         Where to write the result: its shape, C-contiguous.

@@ -47,7 +47,7 @@ def roi_align(
         A bin is sampled at ``sampling_ratio**2`` points. With 0, or any number below, a bin has
         ``ceil(roi size / output size)`` points a side, about one for each element of the map.
     aligned : bool, default True
-        Whether the centre of the first element is at 0.5, so that coordinates are moved by -0.5 (ONNX's
+        Whether the center of the first element is at 0.5, so that coordinates are moved by -0.5 (ONNX's
         ``half_pixel``). Otherwise it is at 0, and a roi is taken to be at least 1 wide and high on the map (ONNX's
         ``output_half_pixel``, the legacy of Detectron).
     mode : {"avg", "max", "corner_max"}, default "avg"
@@ -84,7 +84,7 @@ def roi_align(
     a fixed ratio it is walked backwards.
 
     The bins of a roi with NaN or inf, or one that overflows when it is scaled, are NaN, those of other rois stay right.
-    A NaN or inf in the map reaches each bin that has a sample next to it, be its weight 0, and maxima carry NaN.
+    A NaN or inf in the map reaches each bin that has a sample next to it, even with weight 0, and maxima carry NaN.
 
     The rois are scaled and divided in the type of the computation: float32 for float16 and float32 features. The
     definition is that of ONNX RoiAlign, MMCV's ``MMCVRoiAlign`` and torchvision's ``roi_align`` [1]_.

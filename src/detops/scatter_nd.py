@@ -102,7 +102,7 @@ def scatter_nd(
 
 
 def code_of(reduction: str, dtype: np.dtype) -> int:
-    """What the kernels call a reduction of elements of this dtype."""
+    """Return the number by which kernels know a reduction of elements of this dtype."""
     return REDUCTIONS[_OF_BOOL.get(reduction, reduction) if dtype == np.bool_ else reduction]
 
 

@@ -12,7 +12,7 @@ def _numbers(*shape):
 
 
 def _arrays(x, outputs, kernel, out, *, groups=1, offset_groups=1, mask=True, bias=True, reach=2.0):
-    """Return x (a shape) and all else that fits it, with offsets of up to so many pixels."""
+    """Return x (a shape) and all else that fits it, with offsets of up to `reach` pixels."""
     images, channels = x[:2]
     taps = offset_groups * kernel[0] * kernel[1]
     return {

@@ -20,7 +20,7 @@ def _boxes(*shape, turned=False):
     return boxes
 
 
-def _centred(*shape):
+def _centered(*shape):
     return np.concatenate([_rng.integers(0, 64, (*shape, 2)), _rng.integers(1, 48, (*shape, 2))], -1) / 8
 
 
@@ -30,7 +30,7 @@ def _scores(*shape):
 
 _N = 25
 _B, _S, _L = _boxes(_N), _scores(_N), _rng.integers(-2, 3, _N)
-_BATCH, _TURNED, _CENTRED, _CLASSES = _boxes(2, 18), _boxes(2, 18, turned=True), _centred(2, 18), _scores(2, 3, 18)
+_BATCH, _TURNED, _CENTERED, _CLASSES = _boxes(2, 18), _boxes(2, 18, turned=True), _centered(2, 18), _scores(2, 3, 18)
 _ODD = np.array(
     [
         [0, 0, 4, 4],
@@ -51,7 +51,7 @@ _ODD = np.array(
 )
 _ODD_SCORES = np.array([1, 0.5, 0.5, np.inf, -np.inf, -1, 3, 3, 0, 2, 4, 0.25, np.nan, -0.0])
 
-# Neighbouring numbers are further apart here than the pixel that an offset adds: far in float32, and in float64.
+# Neighboring numbers are further apart here than the pixel that an offset adds: far in float32, and in float64.
 _FAR = [
     (f"{name}, far away", place + step * np.array([[0, 0, 0, 0], [0, 0, 0, 0], [8, 0, 8, 0], [8, 0, 16, 8]], float))
     for name, place, step in (("offset", 2.0**24, 1), ("offset, farther", 2.0**60, 2.0**40))
@@ -122,8 +122,8 @@ CASES = []
 for _name, _boxes_, _scores_, _options in _EVERYWHERE:
     _arrays = {"boxes": _boxes_, "scores": _scores_}
     CASES.append(Case("nms", _name, _arrays, _options))
-    _labelled = {**_arrays, "labels": np.arange(len(_scores_)) % 3 - 1}
-    CASES.append(Case("batched_nms", _name, _labelled, _options, fixed=("labels",)))
+    _labeled = {**_arrays, "labels": np.arange(len(_scores_)) % 3 - 1}
+    CASES.append(Case("batched_nms", _name, _labeled, _options, fixed=("labels",)))
 for _name, _labels in (
     ("one label", np.full(_N, 7, np.uint8)),
     ("a label each", np.arange(_N, dtype=np.int16)),
@@ -178,7 +178,7 @@ for _kind in ("int64", "uint8"):
 for _name, _options in _PER_CLASS:
     for _form, _boxes_, _extra in (
         ("corners", _TURNED, {}),
-        ("centre", _CENTRED, {"center_point_box": True}),
+        ("center", _CENTERED, {"center_point_box": True}),
     ):
         for _operator in ("non_max_suppression", "non_max_suppression_padded"):
             CASES.append(
@@ -200,7 +200,7 @@ for _name, _boxes_, _scores_ in _SHAPES:
             CASES.append(
                 Case(
                     _operator,
-                    f"{_name}{', centre' if _extra else ''}",
+                    f"{_name}{', center' if _extra else ''}",
                     {"boxes": _boxes_, "scores": _scores_},
                     {"max_output_boxes_per_class": 20, "iou_threshold": 0.5, **_extra},
                 )

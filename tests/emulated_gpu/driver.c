@@ -1,5 +1,5 @@
 /* A stand-in for the CUDA driver: device memory is host memory, and a launch calls a C function that was registered
-   under the kernel's name. Every call that costs a user something (launches, copies, allocations, synchronisation) is
+   under the kernel's name. Every call that costs a user something (launches, copies, allocations, synchronization) is
    written to a log. Only what numba-cuda and cuda.core ask for is here. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -62,7 +62,7 @@ class Machine:
         return self.driver.emulator_logged().decode().splitlines()
 
     def limit_memory(self, size: int = 1 << 33) -> None:
-        """Let the GPU have so many bytes of memory."""
+        """Let the GPU have `size` bytes of memory."""
         self.driver.emulator_memory(size)
 
     def memory_in_use(self) -> int:

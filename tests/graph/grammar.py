@@ -199,16 +199,16 @@ def graph(seed: int, number: int) -> tuple[onnx.ModelProto, str, list[int]]:
         lo, hi = _halves(text, b, theirs.count(",") + 2 if not flat else inner)
     half, clip = text.single(0.5), text.single(CLIP)
     size = text.add(f"Sub({hi}, {lo})")
-    centre = text.add(f"Mul({text.add(f'Add({hi}, {lo})')}, {half})")
+    center = text.add(f"Mul({text.add(f'Add({hi}, {lo})')}, {half})")
     if text.chance(0.3):
-        centre = text.add(f"Add({lo}, {text.add(f'Mul({size}, {half})')})")
+        center = text.add(f"Add({lo}, {text.add(f'Mul({size}, {half})')})")
     grown = text.add(f"Exp({text.add(text.pick(f'Min({s}, {clip})', f'Clip({s}, , {clip})', f'Identity({s})'))})")
-    parts = {"t": t, "size": size, "centre": centre, "grown": grown}
+    parts = {"t": t, "size": size, "center": center, "grown": grown}
     for _ in range(random.choice([0, 1, 1, 2])):
         name = str(random.choice(list(parts)))
         parts[name] = _disturbed(text, parts[name], rows, other)
     halved = text.add(f"Mul({text.add('Mul({grown}, {size})'.format(**parts))}, {half})")
-    moved = text.add("Add({}, {})".format(text.add("Mul({t}, {size})".format(**parts)), parts["centre"]))
+    moved = text.add("Add({}, {})".format(text.add("Mul({t}, {size})".format(**parts)), parts["center"]))
     low, high = text.add(f"Sub({moved}, {halved})"), text.add(f"Add({moved}, {halved})")
     if text.chance(0.05):
         low, high = high, low

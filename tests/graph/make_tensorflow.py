@@ -25,9 +25,9 @@ def _decode_bbox_target(tf: Any, box_predictions: Any, anchors: Any) -> Any:
         corners = tf.reshape(anchors, (-1, 2, 2))
         first, last = tf.split(corners, 2, axis=1)
         size = last - first
-        centre = (last + first) * 0.5
+        center = (last + first) * 0.5
         grown = tf.exp(tf.minimum(growth, CLIP)) * size
-        moved = shift * size + centre
+        moved = shift * size + center
         low, high = moved - grown * 0.5, moved + grown * 0.5
         return tf.reshape(tf.concat([low, high], axis=-2), orig_shape)
 
@@ -82,11 +82,11 @@ def object_detection_ssd(tf: Any, random: np.random.Generator) -> Any:
         with tf.name_scope("Decode"):
             ymin, xmin, ymax, xmax = tf.unstack(tf.transpose(anchors))
             width, height = xmax - xmin, ymax - ymin
-            ycentre, xcentre = ymin + height / 2.0, xmin + width / 2.0
+            ycenter, xcenter = ymin + height / 2.0, xmin + width / 2.0
             ty, tx, th, tw = tf.unstack(tf.transpose(codes))
             ty, tx, th, tw = ty / 10.0, tx / 10.0, th / 5.0, tw / 5.0
             w, h = tf.exp(tw) * width, tf.exp(th) * height
-            y, x = ty * height + ycentre, tx * width + xcentre
+            y, x = ty * height + ycenter, tx * width + xcenter
             decoded = tf.transpose(tf.stack([y - h / 2.0, x - w / 2.0, y + h / 2.0, x + w / 2.0]))
         decoded = tf.reshape(decoded, tf.stack([batch, 6, 4]))
     return tf.identity(decoded, "boxes"), {"encodings": random.normal(0, 1, (2, 6, 4)).astype(np.float32)}

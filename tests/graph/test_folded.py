@@ -15,7 +15,7 @@ from . import interpreter
 from .models import boxes, check_valid, decode_model, operators, predictions, run
 
 ROWS = 30
-# of a decode by columns; t0 to t3 are the predictions, w, h, x, y the sizes and centres
+# of a decode by columns; t0 to t3 are the predictions, w, h, x, y the sizes and centers
 TAKE = "t0, t1, t2, t3 = Split<axis=-1>(d)"
 BY_COLUMN = """{take}
 dx = Mul(t0, w) px = Add(dx, x) dy = Mul(t1, h) py = Add(dy, y)
@@ -24,7 +24,7 @@ bh = Min(t3, clip) gh = Exp(bh) ph = Mul(gh, h) hh = Mul(ph, half)
 x1 = Sub(px, hw) y1 = Sub(py, hh) x2 = Add(px, hw) y2 = Add(py, hh)
 out = Concat<axis=-1>(x1, y1, x2, y2)"""
 BY_PAIR = """t, s = Split<axis=-1>(d)
-shift = Mul(t, size) moved = Add(shift, centre)
+shift = Mul(t, size) moved = Add(shift, center)
 bounded = Min(s, clip) grown = Exp(bounded) new = Mul(grown, size) halved = Mul(new, half)
 low = Sub(moved, halved) high = Add(moved, halved)
 out = Concat<axis=-1>(low, high)"""
@@ -37,11 +37,11 @@ SCALED = BY_COLUMN.replace("{take}", "scaled = Div(d, scale)\n" + TAKE.replace("
 def columns(corners: Any) -> dict[str, Any]:
     """Return the constants that folding leaves of anchors, as the graph would have computed them."""
     half = corners.dtype.type(0.5)
-    size, centre = corners[:, 2:] - corners[:, :2], corners[:, :2] + half * (corners[:, 2:] - corners[:, :2])
-    tables = {"w": size[:, :1], "h": size[:, 1:], "x": centre[:, :1], "y": centre[:, 1:]}
+    size, center = corners[:, 2:] - corners[:, :2], corners[:, :2] + half * (corners[:, 2:] - corners[:, :2])
+    tables = {"w": size[:, :1], "h": size[:, 1:], "x": center[:, :1], "y": center[:, 1:]}
     return tables | {
         "size": size,
-        "centre": centre,
+        "center": center,
         "half_size": size * half,
         "two": np.float32(2),
         "scale": np.array([10, 10, 5, 5], np.float32),
@@ -111,12 +111,12 @@ def test_corners_are_rebuilt_in_a_graph_def() -> None:
     node.attr["dtype"].type = 1
     for size in (ROWS, 4):
         node.attr["shape"].shape.dim.add(size=size)
-    constants = {"size": tables["size"], "centre": tables["centre"], "half": np.float32(0.5), "clip": np.float32(4)}
+    constants = {"size": tables["size"], "center": tables["center"], "half": np.float32(0.5), "clip": np.float32(4)}
     for name, value in (constants | {"axis": np.array(1, np.int32)}).items():
         node = graph.node.add(name=f"head/{name}", op="Const")
         node.attr["dtype"].type = number_of(value.dtype)
         set_tensor(node.attr["value"].tensor, np.asarray(value))
-    listed = """parts Split axis d; shift Mul parts:0 size; moved Add shift centre; bounded Minimum parts:1 clip;
+    listed = """parts Split axis d; shift Mul parts:0 size; moved Add shift center; bounded Minimum parts:1 clip;
         grown Exp bounded; new Mul grown size; halved Mul new half; low Sub moved halved; high Add moved halved;
         out ConcatV2 low high axis"""
     for line in listed.split(";"):

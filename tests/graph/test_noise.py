@@ -15,7 +15,7 @@ from .models import CLIP, LINES, boxes, check_valid, decode_model, insert, opera
 MERGED = {
     "moved": "shifted = Add(t, half)\nmoved_by = Mul(shifted, size)\nmoved = Add(moved_by, lo)",
     "offset": "",
-    "centre": "",
+    "center": "",
     "sum": "",
 }
 NOISE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any]]] = {
@@ -35,12 +35,12 @@ NOISE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any]]] = {
     ),
     "rank-1 constants": ({}, {"half": np.array([0.5], np.float32), "clip": np.array([CLIP], np.float32)}, {}),
     "full constants": ({}, {"half": np.full((1, 1, 2), 0.5, np.float32)}, {}),
-    "Div by 2": ({"halved": "halved = Div(new, two)", "centre": "centre = Div(sum, two)"}, {"two": np.float32(2)}, {}),
+    "Div by 2": ({"halved": "halved = Div(new, two)", "center": "center = Div(sum, two)"}, {"two": np.float32(2)}, {}),
     "commuted operands": (
         {
             "sum": "sum = Add(lo, hi)",
             "new": "new = Mul(size, grown)",
-            "moved": "moved = Add(centre, offset)",
+            "moved": "moved = Add(center, offset)",
             "high": "high = Add(halved, moved)",
         },
         {},
@@ -50,7 +50,7 @@ NOISE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any]]] = {
     "halves first": ({"new": "half_of = Mul(size, half)", "halved": "halved = Mul(grown, half_of)"}, {}, {}),
     "corner from corner": ({"high": "high = Add(low, new)"}, {}, {}),
     "negated width": ({"size": "less = Sub(lo, hi)\nsize = Neg(less)"}, {}, {}),
-    "Sum for Add": ({"moved": "moved = Sum(offset, centre)"}, {}, {}),
+    "Sum for Add": ({"moved": "moved = Sum(offset, center)"}, {}, {}),
     "Split with sizes": ({"halves": "t, s = Split<axis=1>(rows, ones)"}, {"ones": np.array([1, 1])}, {}),
     "negative axes": (
         {
@@ -176,7 +176,7 @@ def test_other_dtypes_are_found(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "tensor", ["d", "b", "rows", "t", "s", "lo", "size", "centre", "bounded", "grown", "moved", "low", "joined"]
+    "tensor", ["d", "b", "rows", "t", "s", "lo", "size", "center", "bounded", "grown", "moved", "low", "joined"]
 )
 @pytest.mark.parametrize(("op", "attributes"), [("Identity", {}), ("Dropout", {}), ("Cast", {"to": 1})])
 def test_operator_that_changes_nothing_is_found_anywhere(tensor: str, op: str, attributes: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ def test_what_was_read_off() -> None:
 
 
 def test_offset_from_the_corner_is_a_mean_of_minus_a_half() -> None:
-    model = decode_model({"sum": "", "centre": "", "moved": "moved = Add(offset, lo)"})
+    model = decode_model({"sum": "", "center": "", "moved": "moved = Add(offset, lo)"})
     fused, (finding,) = fuse_decode_bbox(model)
     assert (finding.fused, finding.means) == (True, (-0.5, -0.5, 0, 0))
     assert_same(model, fused)

@@ -140,7 +140,7 @@ PROBES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str]] = 
     "clip that is an input": ({}, {}, {"inputs": "float[N,4] d, float[N,4] b, float clip"}, "not a constant"),
     "half that is nearly a half": ({}, {"half": NEXT}, {}, "0.5000000596"),
     "half in one place only": (
-        {"centre": "centre = Mul(sum, nearly)"},
+        {"center": "center = Mul(sum, nearly)"},
         {"nearly": NEXT},
         {},
         "isn't what a decode gives",
@@ -180,7 +180,7 @@ PROBES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str]] = 
     "tw for tx": ({"offset": "offset = Mul(s, size)"}, {}, {}, "doesn't reach"),
     "two exponentials": ({"new": "again = Mul(grown, grown)\nnew = Mul(again, size)"}, {}, {}, ""),
     "a third input": (
-        {"moved": "shifted = Add(offset, extra)\nmoved = Add(shifted, centre)"},
+        {"moved": "shifted = Add(offset, extra)\nmoved = Add(shifted, center)"},
         {},
         {"inputs": "float[N,4] d, float[N,4] b, float[1] extra"},
         "also depends on 'extra'",
@@ -363,7 +363,7 @@ def test_two_layouts_of_v2_in_one_model_are_not_given_one_function() -> None:
         "hi",
         "size",
         "sum",
-        "centre",
+        "center",
         "bounded",
         "grown",
         "new",

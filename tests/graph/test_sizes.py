@@ -13,10 +13,10 @@ from .mutants import difference
 ONE = {name: np.array([value]) for name, value in (("zero", 0), ("one", 1), ("thousand", 1000))}
 ROWS = "whole = Shape(d)\nn = Gather<axis=0>(whole, first)\n"
 FIRST = {"first": np.array(0)}
-# the last rows of the shifts are lost from row 1000 on, and those of the centres take their place
+# the last rows of the shifts are lost from row 1000 on, and those of the centers take their place
 CUT = (
     "some = Slice(t, zero, limit, zero)\nend = Shape(t)\nlast = Slice(end, zero, one, zero)\n"
-    "rest = Slice(centre, limit, last, zero)\nt2 = Concat<axis=0>(some, rest)\noffset = Mul(t2, size)"
+    "rest = Slice(center, limit, last, zero)\nt2 = Concat<axis=0>(some, rest)\noffset = Mul(t2, size)"
 )
 TABLE = np.zeros((1000, 2), np.float32)
 
@@ -135,7 +135,7 @@ PROBES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], Any]] = 
             "halves": "t, s = Split<axis=-1>(d)",
             "boxes": "",
             "corners": "lo, hi = Split<axis=-1>(b)",
-            "moved": "narrow = Squeeze(centre)\nmoved = Add(offset, narrow)",
+            "moved": "narrow = Squeeze(center)\nmoved = Add(offset, narrow)",
             "joined": "out = Concat<axis=-1>(low, high)",
             "shape": "",
             "out": "",

@@ -28,9 +28,9 @@ def decode(predictions: Any, anchors: Any, scale: Any = 1.0) -> Any:
     """Return the boxes, in tensorpack's order of arithmetic."""
     shift, growth = tf.split(tf.reshape(predictions, [-1, 2, 2]) / scale, 2, 1)
     low, high = tf.split(tf.reshape(anchors, [-1, 2, 2]), 2, 1)
-    size, centre = high - low, (high + low) * 0.5
+    size, center = high - low, (high + low) * 0.5
     half = tf.exp(tf.minimum(growth, math.log(1333 / 16))) * size * 0.5
-    moved = shift * size + centre
+    moved = shift * size + center
     return tf.reshape(tf.concat([moved - half, moved + half], 1), [-1, 4])
 
 

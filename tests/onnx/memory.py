@@ -68,7 +68,7 @@ def works() -> dict[str, Callable[[], object]]:
 
 
 def growth(work: Callable[[], object], runs: int, blocks: int) -> list[float]:
-    """Bytes that each run adds, for each block of so many runs.
+    """Bytes that each run adds, for each block of `runs` runs.
 
     An allocator takes its time to settle, so single blocks may grow; a leak shows in all of them.
     """

@@ -100,14 +100,14 @@ def test_exif_orientation(tmp_path: Path, color: np.ndarray, orientation: int, t
 def test_modes_of_images(tmp_path: Path, color: np.ndarray) -> None:
     alpha = np.full((*color.shape[:2], 1), 9, np.uint8)
     rgba = written(tmp_path / "rgba.png", np.concatenate([color, alpha], axis=2))
-    grey = color[..., 0]
+    gray = color[..., 0]
     cases = {
         "rgb": (written(tmp_path / "rgb.png", color), color),
         "rgba": (rgba, color),
-        "grey": (written(tmp_path / "l.png", grey), np.stack([grey] * 3, -1)),
-        "la": (written(tmp_path / "la.png", grey, "LA"), np.stack([grey] * 3, -1)),
+        "gray": (written(tmp_path / "l.png", gray), np.stack([gray] * 3, -1)),
+        "la": (written(tmp_path / "la.png", gray, "LA"), np.stack([gray] * 3, -1)),
         "palette": (written(tmp_path / "p.png", np.tile(color[:1, :1], (5, 7, 1)), "P"), None),
-        "1 bit": (written(tmp_path / "1.png", grey > 127), np.stack([(grey > 127) * np.uint8(255)] * 3, -1)),
+        "1 bit": (written(tmp_path / "1.png", gray > 127), np.stack([(gray > 127) * np.uint8(255)] * 3, -1)),
         "cmyk": (written(tmp_path / "cmyk.tif", color, "CMYK"), color),
     }
     for name, (file, wanted) in cases.items():
@@ -130,7 +130,7 @@ def test_transparent_palette(tmp_path: Path) -> None:
     assert read_picture(str(tmp_path / "x.png")).tolist() == [[[10, 20, 30, 0], [40, 50, 60, 255]]]
 
 
-def test_grey_is_pillows(color: np.ndarray) -> None:
+def test_gray_is_pillows(color: np.ndarray) -> None:
     wanted = np.asarray(image_module.fromarray(color).convert("L"))
     np.testing.assert_array_equal(_images.with_channels(color, 1)[..., 0], wanted)
 
@@ -167,8 +167,8 @@ def test_layouts_of_no_picture(shape, message: str) -> None:
 def test_an_open_channel_axis_takes_the_pictures_channels(color: np.ndarray) -> None:
     got, _ = prepared(color, "float32", ANY, AS_IT_IS)
     np.testing.assert_array_equal(got[0], color.transpose(2, 0, 1))
-    grey, _ = prepared(color[..., :1], "float32", ANY, AS_IT_IS)
-    assert grey.shape == (1, 1, 5, 7)
+    gray, _ = prepared(color[..., :1], "float32", ANY, AS_IT_IS)
+    assert gray.shape == (1, 1, 5, 7)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "bool", "complex64", "O"])

@@ -139,7 +139,8 @@ def default_domain_nodes() -> dict[str, tuple[str, int, list[tuple[str, object]]
     found: dict[str, tuple[str, int, list[tuple[str, object]], dict[str, object]]] = {}
     for rank, opset in ((3, 20), (4, 16), (4, 20), (4, 22), (5, 20), (6, 22)):
         volume = np.arange(3 ** (rank - 2)).reshape(1, 1, *(3,) * (rank - 2)) % 7
-        modes = ("bilinear", "nearest", "bicubic") if opset == 16 else ("linear", "nearest", "cubic")
+        # ONNX's evaluator knows the other two by their names in later versions only.
+        modes = ("nearest",) if opset == 16 else ("linear", "nearest", "cubic")
         for mode in modes:
             found[f"GridSample-{opset}-rank {rank}-{mode}"] = (
                 "GridSample",
@@ -163,8 +164,9 @@ def default_domain_nodes() -> dict[str, tuple[str, int, list[tuple[str, object]]
             inputs = [("T", x[0, 0]), ("int64", index), ("T", updates)]
             found[f"ScatterND-{opset}-{reduction}"] = ("ScatterND", opset, inputs, attributes)
     boxes, scores = np.array([[[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]]]), np.array([[[3, 2, 1]]])
-    limit = ("int64", np.array([3]))
-    found["NonMaxSuppression"] = ("NonMaxSuppression", 11, [("T", boxes), ("T", scores), limit], {})
+    # ONNX's evaluator takes no node without the last three.
+    limits = [("int64", np.array([3])), ("float", np.array([0.5], np.float32)), ("float", np.array([0], np.float32))]
+    found["NonMaxSuppression"] = ("NonMaxSuppression", 11, [("T", boxes), ("T", scores), *limits], {})
     return found
 
 
@@ -200,6 +202,7 @@ def test_nothing_is_taken_away(name: str, dtype: str) -> None:
     try:
         (wanted,) = ReferenceEvaluator(proto).run(None, feeds)
     except Exception:
+        assert dtype != "float32", "what every operator takes"
         return
     (got,) = run_reference(proto, feeds)
     assert got.shape == wanted.shape

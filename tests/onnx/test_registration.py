@@ -177,6 +177,7 @@ def runs(proto: bytes, domains: tuple[str, ...]) -> bool:
 def test_the_default_domain_takes_nothing_away(operator: str, first: str) -> None:
     """What ONNX Runtime opens by itself, it opens with the operators of the default domain."""
     found = [each for each in _library.OPERATORS if (each.domain, each.name) == ("", operator)]
+    opened = 0
     for declared in found:
         for version in declared.versions:
             for second in ("float16", "float32", "float64"):
@@ -206,7 +207,10 @@ def test_the_default_domain_takes_nothing_away(operator: str, first: str) -> Non
                     helper.make_graph([node], "g", inputs, outputs), opset_imports=opsets, ir_version=10
                 )
                 if runs(proto.SerializeToString(), ()):
+                    opened += 1
                     assert runs(proto.SerializeToString(), ("",)), (version, kinds)
+    # MMCV's operators are none of ONNX Runtime's.
+    assert opened or first != "float32" or operator.startswith("MMCV")
 
 
 def element(dtype: str) -> int:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import detops.onnx
 from detops.demo import DATA
-from detops.onnx._table import OPERATORS, Operator
+from detops.graph import _schema
+from detops.onnx._table import OPERATORS, Operator, attribute_arguments, find
 from docs import exported_nodes
 from tests.onnx.models import feeds, model, run_reference
 from tests.onnx.nodes import nodes, typed
@@ -101,6 +102,23 @@ def test_a_detector_is_converted_to_half_precision(tmp_path: Path) -> None:
     onnx.save(half, tmp_path / "half.onnx")
     assert onnx.TensorProto.FLOAT16 in {tensor.data_type for tensor in half.graph.initializer}
     assert found_in(tmp_path / "half.onnx") == found_in(DATA / "digits.onnx")
+
+
+def test_the_fusion_has_the_attributes_of_the_table() -> None:
+    plain = _schema.Parameters()
+    wanted = {
+        "decode_clip": plain.upper_bound,
+        "lower_clip": plain.lower_bound,
+        "scales": plain.scales,
+        "means": plain.means,
+        "axis": plain.axis,
+    }
+    for name, names in ((_schema.DECODE_BBOX, ("decode_clip", "axis")), (_schema.DECODE_BBOX_V2, tuple(wanted))):
+        operator = find(_schema.DOMAIN, name, _schema.VERSION)
+        assert operator is not None
+        assert attribute_arguments(operator, {}) == {each: wanted[each] for each in names}
+        assert tuple(each.name for each in operator.inputs) == _schema.INPUTS
+        assert [result for result, _ in operator.outputs] == [_schema.OUTPUT]
 
 
 def test_they_may_come_before_everything_else() -> None:

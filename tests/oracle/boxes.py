@@ -46,10 +46,10 @@ def decode_bbox(
                 growth = lower_clip
             if decode_clip is not None and growth > decode_clip:
                 growth = decode_clip
-            centre = t[i] * (high - low) + (low + high) / 2
+            center = t[i] * (high - low) + (low + high) / 2
             size = _exp(growth) * (high - low)
-            result[n, k, i] = centre - size / 2
-            result[n, k, 2 + i] = centre + size / 2
+            result[n, k, i] = center - size / 2
+            result[n, k, 2 + i] = center + size / 2
     return _back(result, box_predictions, axis)
 
 

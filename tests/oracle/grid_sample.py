@@ -13,7 +13,7 @@ def _pixel(i, size, padding_mode, align_corners):
     if padding_mode == "reflection":
         if size == 1:
             return 0
-        # The map and its mirror image, over and over: about the centres of its ends, or about their outer edges.
+        # The map and its mirror image, over and over: about the centers of its ends, or about their outer edges.
         row = list(range(size))
         period = row + row[-2:0:-1] if align_corners else row + row[::-1]
         return period[i % len(period)]
@@ -37,7 +37,7 @@ def _mirrored(position, size, align_corners):
     return min(max(inside, 0.0), size - 1.0)
 
 
-def _neighbours(coordinate, size, mode, padding_mode, align_corners, reflect_first):
+def _neighbors(coordinate, size, mode, padding_mode, align_corners, reflect_first):
     """Return (element or None, weight) along one axis."""
     position = (coordinate + 1) / 2 * (size - 1) if align_corners else ((coordinate + 1) * size - 1) / 2
     if math.isnan(position) or (padding_mode == "reflection" and math.isinf(position)):
@@ -65,7 +65,7 @@ def grid_sample(x, grid, *, mode="linear", padding_mode="zeros", align_corners=F
     for at in np.ndindex(*grid.shape[:-1]):
         # The grid's last axis is x, y, z; the map's axes are z, y, x.
         axes = [
-            _neighbours(float(coordinate), size, mode, padding_mode, align_corners, reflect_first)
+            _neighbors(float(coordinate), size, mode, padding_mode, align_corners, reflect_first)
             for coordinate, size in zip(grid[at][::-1], x.shape[2:], strict=True)
         ]
         for corner in itertools.product(*axes):

@@ -1,4 +1,4 @@
-"""Instance normalisation, one channel at a time, with sums that do not round."""
+"""Instance normalization, one channel at a time, with sums that do not round."""
 
 import math
 

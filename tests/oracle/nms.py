@@ -81,7 +81,7 @@ def batched_nms(
     return np.array(kept, np.int64)
 
 
-def _from_centre(boxes):
+def _from_center(boxes):
     x, y, width, height = np.moveaxis(boxes, -1, 0)
     return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], -1)
 
@@ -96,7 +96,7 @@ def _select(boxes, scores, iou_threshold, passes, limit, offset, top_k):
 
 
 def _best(rows, scores, total):
-    """The rows that are among so many of highest score in their batch."""
+    """The rows that are among the `total` of highest score in their batch."""
     if total is None:
         return rows
     keys = [(row[0], -scores[tuple(row)], *row[1:]) for row in rows]
@@ -117,7 +117,7 @@ def non_max_suppression(
 ):
     boxes, scores = _float64(boxes, scores)
     if center_point_box:
-        boxes = _from_centre(boxes)
+        boxes = _from_center(boxes)
     else:
         boxes = np.concatenate(
             [np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1
@@ -141,7 +141,7 @@ def non_max_suppression_padded(
 ):
     boxes, scores = _float64(boxes, scores)
     if center_point_box:
-        boxes = _from_centre(boxes)
+        boxes = _from_center(boxes)
     limit = min(max_output_boxes_per_class or boxes.shape[1], boxes.shape[1])
     if pre_nms_top_k is not None:
         limit = min(limit, pre_nms_top_k)

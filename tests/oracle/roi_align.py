@@ -12,7 +12,7 @@ def split_rois(rois, batch_indices):
 
 
 def _corners(plane, y, x):
-    """Return (weight, element) of the four neighbours of a point; none for a point outside."""
+    """Return (weight, element) of the four neighbors of a point; none for a point outside."""
     height, width = plane.shape
     if plane.size == 0 or not (-1 <= y <= height and -1 <= x <= width):
         return []

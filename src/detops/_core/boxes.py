@@ -12,16 +12,16 @@ if not cython.compiled:
 def decode_span(
     shift: real, growth: real, low: real, high: real, lower_clip: real, decode_clip: real
 ) -> tuple[real, real]:
-    """Ends of a decoded side: its anchor is [low, high], shift moves the centre and exp(growth) scales the size."""
+    """Ends of a decoded side: its anchor is [low, high], shift moves the center and exp(growth) scales the size."""
     half: real = typed(0.5, low)
     size: real = high - low
     # Not min() and max(): a NaN has to stay a NaN.
     raised: real = lower_clip if growth < lower_clip else growth
     bounded: real = decode_clip if raised > decode_clip else raised
     # Halves first, so that their sum is in range where both ends are; the bits are those of half the sum.
-    centre: real = shift * size + (low * half + high * half)
+    center: real = shift * size + (low * half + high * half)
     reach: real = exp(bounded) * size * half
-    return centre - reach, centre + reach
+    return center - reach, center + reach
 
 
 @cython.cfunc
@@ -41,7 +41,7 @@ def encode_span(low: real, high: real, anchor_low: real, anchor_high: real) -> t
 @cython.nogil
 @cython.exceptval(check=False)
 def unscale(prediction: real, scale: real, mean: real) -> real:
-    """What a network predicts, as the coder's own quantity."""
+    """Turn a network's prediction into the quantity that the coder works with."""
     return prediction / scale + mean
 
 
@@ -50,7 +50,7 @@ def unscale(prediction: real, scale: real, mean: real) -> real:
 @cython.nogil
 @cython.exceptval(check=False)
 def unscale_by_inverse(prediction: real, inverse: real, mean: real) -> real:
-    """The same to the bit, and quicker, for a scale that is a power of two."""
+    """Do the same with the inverse of a scale that is a power of two: quicker, and equal to the bit."""
     return product(prediction, inverse) + mean
 
 

@@ -111,10 +111,11 @@ def is_candidate(score: real, threshold: real, strict: cython.bint) -> cython.bi
 @cython.nogil
 @cython.exceptval(check=False)
 def core_margin(threshold: real, area: real) -> real:
-    """Part of a box's side, at each end, that may be cut off and what it suppresses still meets the rest.
+    """Fraction of a box's side that can be cut off at each end, so that every box it suppresses still meets its core.
 
-    An IoU above the threshold needs an intersection above threshold * area, so above that part of either side. What
-    is left out keeps rounding errors away; areas so small that they lose digits get no margin.
+    An IoU above the threshold needs an intersection larger than threshold * area, which covers more than that fraction
+    of each side. The margin is a little smaller, because of rounding errors, and 0 for areas so small that they lose
+    digits.
     """
     margin: real = typed(0.95, threshold) * threshold - typed(0.001, threshold)
     limit: real = typed(0.475, threshold)
@@ -128,7 +129,7 @@ def core_margin(threshold: real, area: real) -> real:
 @cython.nogil
 @cython.exceptval(check=False)
 def cell_of(position: real, cells: real) -> cython.Py_ssize_t:
-    """Number of the grid cell of a position, for so many cells to the unit; far away all share one cell, 0 for NaN."""
+    """Index of a position's grid cell, with `cells` cells per unit; 0 for NaN. Far positions share the last cell."""
     limit: real = typed(1e9, position)
     scaled: real = position * cells
     if scaled != scaled:

@@ -48,7 +48,7 @@ def sum_and_rest(a: real, b: real) -> tuple[real, real]:
 @cython.nogil
 @cython.exceptval(check=False)
 def normal_factor(count: real, spread: real, epsilon: real, scale: real) -> real:
-    """What a deviation from the mean is multiplied by: the variance is the biased one."""
+    """Factor by which a deviation from the mean is multiplied; the variance is the biased one."""
     return scale / sqrt(spread / count + epsilon)
 
 
@@ -57,5 +57,5 @@ def normal_factor(count: real, spread: real, epsilon: real, scale: real) -> real
 @cython.nogil
 @cython.exceptval(check=False)
 def normalized(x: element, mean: element, rest: element, factor: element, bias: element) -> element:
-    """A number after normalisation; the mean comes in two parts, so that numbers near it lose no digits."""
+    """A number after normalization; the mean comes in two parts, so that numbers near it lose no digits."""
     return (x - mean - rest) * factor + bias

@@ -154,7 +154,7 @@ def pool_range(
     bin_index: cython.Py_ssize_t,
     length: cython.Py_ssize_t,
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Elements [first, last) of a bin, as far as they are on the map; none of what is no bin."""
+    """Elements [first, last) of a bin that lie on the map; an empty range for an index or a size that no bin has."""
     if bins < 1 or bin_index < 0 or size < 0:
         return 0, 0
     first: cython.Py_ssize_t = start + quotient(bin_index * size, bins)

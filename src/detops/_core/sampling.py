@@ -59,7 +59,7 @@ def bilinear_taps(
     return True, low, low + 1, fraction
 
 
-# Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighbouring elements, its taps. What lies beyond
+# Along each axis a sample weighs 1 (nearest), 2 (linear) or 4 (cubic) neighboring elements, its taps. What lies beyond
 # the ends is told by a border.
 
 
@@ -70,7 +70,7 @@ def bilinear_taps(
 def unnormalise(coordinate: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
     """Position among the elements 0 .. size - 1 of a coordinate in [-1, 1].
 
-    Its ends are the centres of the end elements where corners are aligned, else their outer edges.
+    Its ends are the centers of the end elements where corners are aligned, else their outer edges.
     """
     one: real = typed(1, coordinate)
     length: real = typed(size, coordinate)
@@ -108,9 +108,9 @@ def confine(position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, 
 def fold(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
     """A position less than a period of the reflected axis away from its start that samples the same.
 
-    Exact as long as positions tell neighbours apart. One that is farther, or not finite, is element 0.
+    Exact as long as positions tell neighbors apart. One that is farther, or not finite, is element 0.
     """
-    # About the centres of the end elements the mirrored axis repeats after 2 * size - 2 elements, about edges 2 * size.
+    # About the centers of the end elements the mirrored axis repeats after 2 * size - 2 elements, about edges 2 * size.
     period: real = typed(2 * (size - 1) if align_corners else 2 * size, position)
     zero: real = typed(0, position)
     # Within the range of an index on every platform.

@@ -1,4 +1,4 @@
-"""What the core needs of a number type. ``_cython/scalar.pxi`` says the same in C; Numba and CUDA compile these."""
+"""Functions of the number type. ``_cython/scalar.pxi`` has the same functions in C; Numba and CUDA compile these."""
 
 import numpy as np
 

@@ -3,9 +3,9 @@ cdef struct Boxes:
     const real* anchors
     real* out
     Py_ssize_t count
-    # After so many anchors the first one comes again.
+    # Anchors repeat after the last of them.
     Py_ssize_t anchor_count
-    # So many boxes in a row share an anchor.
+    # Boxes in a row that share an anchor.
     Py_ssize_t classes
     # So many boxes have their first coordinates side by side, then their second ones, and so on; 1 for (boxes, 4).
     Py_ssize_t inner

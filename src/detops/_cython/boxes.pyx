@@ -98,7 +98,7 @@ cdef inline void load(const Boxes* boxes, Py_ssize_t first, Py_ssize_t end, Bloc
 
 
 cdef inline void store(const Boxes* boxes, Py_ssize_t first, const Block* block) noexcept nogil:
-    """What became of the subject, to where the boxes belong."""
+    """Write the boxes of a block to their place in the result."""
     cdef real[4 * BLOCK] rows
     cdef Py_ssize_t j, side
     if boxes.inner > 1:

@@ -1,4 +1,4 @@
-# Scores that take part, found a stretch at a time.
+# Collects the candidates for suppression, by their scores, in blocks of STRETCH scores.
 cdef extern from *:
     """
     #ifdef _MSC_VER
@@ -28,10 +28,10 @@ cdef extern from *:
     int lowest_bit "detops_lowest_bit" (uint64_t word) noexcept nogil
 
 cdef enum:
-    # Scores whose candidates are found together, one byte for each.
+    # Scores of a block: each has a byte that says whether it is a candidate's.
     STRETCH = 32
     WORDS = 4
-    # From so many candidates on it is quicker to look at every score.
+    # Candidates in a block from which on it is quicker to look at every score.
     MANY = 8
 
 

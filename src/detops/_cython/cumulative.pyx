@@ -184,7 +184,7 @@ cdef int scan_chunks(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
             for j in range(width):
                 at[j] = 0
         before, before_at = best, at
-        # What is streamed should lie side by side in the result.
+        # Rows that are streamed together should lie side by side in the result.
         group = rows if not plan.streamed else STAGE // width if width == scan.inner else 1
         pitch = width if plan.streamed else scan.inner
         i = row

@@ -17,7 +17,7 @@ cdef enum:
     # The columns of a block of positions stay in a thread's second-level cache.
     BLOCK_BYTES = 3 << 18
     MAX_BLOCK = 96
-    # Without im2col_step so many bytes of images are copied at a time.
+    # Bytes of images that are copied at a time where im2col_step is not given.
     STEP_BYTES = 1 << 23
     LINE = 64
     # Multiplications that are worth another thread.

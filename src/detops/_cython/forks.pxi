@@ -1,5 +1,5 @@
-# What a fork has to wait for, whoever forks. No Python code runs between `before` and the other two, so a lock that is
-# taken without the interpreter's cannot wait for one that it holds.
+# Functions that run around every fork of the process, Python's or another library's. No Python code runs between
+# `before` and the other two, so a lock that is taken without the interpreter's cannot wait for one that it holds.
 cdef extern from *:
     """
     #ifndef _WIN32

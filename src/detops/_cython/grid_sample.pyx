@@ -30,7 +30,7 @@ cdef void gather_corners(const real* plane, Py_ssize_t width, const Tile* tile, 
     cdef Py_ssize_t i
     cdef real a, b, c, d
     for i in range(tile.points):
-        # Neighbours are loaded in pairs, which are half as many loads.
+        # Neighbors are loaded in pairs, which are half as many loads.
         memcpy(&upper[2 * i], plane + tile.at[i], 2 * sizeof(real))
         memcpy(&lower[2 * i], plane + tile.at[i] + width, 2 * sizeof(real))
     for i in range(tile.points):
@@ -67,7 +67,7 @@ cdef Py_ssize_t channels_of_block(const GridSample* sample) noexcept nogil:
 
 
 cdef inline void fetch_ahead(const real* plane, Py_ssize_t width, const Tile* tile) noexcept nogil:
-    """Ask for what gather_corners will read, where neighbouring points read neighbouring elements."""
+    """Ask for what gather_corners will read, where neighboring points read neighboring elements."""
     cdef Py_ssize_t i = 0
     while i < tile.points:
         prefetch(plane + tile.at[i])

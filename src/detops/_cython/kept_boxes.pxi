@@ -7,7 +7,7 @@ cdef enum:
     NODE_LANES = 8
 
 cdef struct Rule:
-    # What _core/iou.py needs to know: box_side's form, what is added to widths and heights, and the threshold.
+    # Options of _core/iou.py: box_side's form, the number that is added to widths and heights, and the threshold.
     Py_ssize_t form
     real offset
     real threshold

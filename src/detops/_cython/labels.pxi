@@ -1,5 +1,5 @@
 # Suppression for each label by itself: candidates are parted by label, and what is kept is joined again.
-cdef struct Labelled:
+cdef struct Labeled:
     # The candidates of each label side by side, from starts[label] on.
     const Nms* nms
     Rule rule
@@ -22,7 +22,7 @@ cdef Py_ssize_t drop_below(const Nms* nms, Candidate* candidates, Py_ssize_t cou
 
 cdef int select_labels(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one label."""
-    cdef const Labelled* work = <const Labelled*> arguments
+    cdef const Labeled* work = <const Labeled*> arguments
     cdef Py_ssize_t label, start
     cdef int failed = 0
     for label in range(begin, end):
@@ -33,7 +33,7 @@ cdef int select_labels(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     return -1 if failed else 0
 
 
-cdef Py_ssize_t part_by_label(Labelled* work, Py_ssize_t count) noexcept nogil:
+cdef Py_ssize_t part_by_label(Labeled* work, Py_ssize_t count) noexcept nogil:
     """Bring the candidates in spare in order of their labels; return the number of labels, -1 without memory."""
     cdef Queue queue
     cdef Candidate* held
@@ -65,7 +65,7 @@ cdef Py_ssize_t part_by_label(Labelled* work, Py_ssize_t count) noexcept nogil:
     return labels
 
 
-cdef Py_ssize_t join_labels(Labelled* work, Py_ssize_t labels, Py_ssize_t limit) noexcept nogil:
+cdef Py_ssize_t join_labels(Labeled* work, Py_ssize_t labels, Py_ssize_t limit) noexcept nogil:
     """Bring what was kept of all labels in order of score, at the head of spare; return how many, up to the limit."""
     cdef Queue queue
     cdef Candidate* held = work.items
@@ -87,7 +87,7 @@ cdef Py_ssize_t join_labels(Labelled* work, Py_ssize_t labels, Py_ssize_t limit)
     return limit
 
 
-cdef Py_ssize_t select_labelled(Labelled* work, Py_ssize_t count, const Team* team) noexcept nogil:
+cdef Py_ssize_t select_labeled(Labeled* work, Py_ssize_t count, const Team* team) noexcept nogil:
     cdef Py_ssize_t labels = part_by_label(work, count)
     if labels < 0 or team.spread(team, select_labels, work, labels, 1):
         return -1

@@ -26,18 +26,19 @@ cdef extern from "Python.h" nogil:
 
 
 cdef enum:
-    # What tracemalloc knows results by: any number that no other library is known to use.
+    # The domain of results in tracemalloc: any number that no other library is known to use.
     TRACE_DOMAIN = 0xde709
     # Pieces that are in use at most. Each is a mapping of its own, of which Linux allows a process 65,530; the C
     # library lays its mappings side by side, where they count as one.
     MOST_USED = 4096
     # Pieces that are kept at most.
     PIECES = 32
-    # What is smaller the C library keeps by itself.
+    # Bytes from which on results lie in pieces; the C library keeps smaller memory by itself.
     LARGE = 1 << 20
     # Pieces are multiples of it, so that one fits the next use also where sizes differ a little.
     STEP = 1 << 16
-    # So much is not offered: taking an offer back costs a tenth of what fresh pages do. The C library keeps as much.
+    # Bytes of the newest pieces that are not offered to the system: to take an offer back costs a tenth of what fresh
+    # pages do. The C library keeps as much.
     WITHHELD = 1 << 26
 
 
@@ -100,7 +101,7 @@ cdef void drop_oldest() noexcept nogil:
 
 
 cdef void shrink(size_t room) noexcept nogil:
-    """Let the oldest go until there is so much room for one piece more."""
+    """Let the oldest go until there is room for one piece more, of `room` bytes."""
     while store.count > 0 and (store.count == PIECES or store.bytes + room > store.most_bytes):
         drop_oldest()
 

@@ -19,8 +19,8 @@ cdef struct Nms:
     long long* found
 
 cdef struct NonMaxSuppression:
-    # boxes (batches, count, 4), scores (batches, classes, count), selected (batches, classes, limit) of which the
-    # first so many as found (batches, classes) says are written.
+    # boxes (batches, count, 4), scores (batches, classes, count), selected (batches, classes, limit), of which
+    # found (batches, classes) says how many are written.
     const real* boxes
     const real* scores
     # A score threshold for each class, in place of the one for all; or NULL.
@@ -52,7 +52,7 @@ cdef struct BestOfClasses:
     Py_ssize_t total
 
 cdef struct SelectedRows:
-    # What NonMaxSuppression has found, as rows (batch, class, box): one of the two is NULL.
+    # The boxes that NonMaxSuppression has found, as rows (batch, class, box): one of the two is NULL.
     const long long* selected
     const long long* found
     Py_ssize_t batches

@@ -18,7 +18,7 @@ cdef enum:
 
 cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogil:
     cdef const Nms* nms = <const Nms*> arguments
-    cdef Labelled work
+    cdef Labeled work
     cdef Py_ssize_t count, found, i
     work.nms = nms
     work.rule.form, work.rule.offset, work.rule.threshold = BoxForm.CORNERS, <real> nms.offset, <real> nms.iou_threshold
@@ -34,7 +34,7 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
     if nms.labels == NULL or count == 0:
         found = select(work.items, work.spare, count, nms.boxes, &work.rule, nms.top_k, nms.limit)
     else:
-        found = select_labelled(&work, count, team)
+        found = select_labeled(&work, count, team)
     for i in range(found):
         nms.selected[i] = work.items[i].index
     free(work.starts)

@@ -39,7 +39,7 @@ cdef struct Queue:
     Py_ssize_t bucket
 
 cdef enum:
-    # So few candidates are sorted by insertion, and so many buckets still fit the cache.
+    # Candidates at most that are sorted by insertion, and buckets at most, so that they fit the cache.
     FEW = 24
     MOST_BUCKETS = 16384
 

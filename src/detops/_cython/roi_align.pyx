@@ -11,7 +11,7 @@ include "../_core/roi.py"
 include "roi_taps.pxi"
 
 
-cdef inline specialised add_scaled(
+cdef inline specialized add_scaled(
     lane_group* total, real weight, const lane_group* source, Py_ssize_t groups
 ) noexcept nogil:
     cdef Py_ssize_t k
@@ -19,10 +19,10 @@ cdef inline specialised add_scaled(
         total[k] = total[k] + weight * source[k]
 
 
-cdef inline specialised average_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t lane,
+cdef inline specialized average_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t lane,
                                       Py_ssize_t groups, Py_ssize_t begin, Py_ssize_t end,
                                       lane_group* tile) noexcept nogil:
-    """Sum up the rows of each column that a bin needs, then its columns, for so many groups of lanes from one on."""
+    """Sum up the rows of each column that a bin needs, then its columns, for a number of groups of lanes."""
     cdef const Plan* plan = <const Plan*> pooling.plan
     cdef Py_ssize_t rows = pooling.rois.out_height
     cdef Py_ssize_t columns = pooling.rois.out_width
@@ -66,7 +66,7 @@ cdef void average(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py
             average_lanes[real](pooling, roi, block, lane, 1, begin, end, tile + lane)
 
 
-cdef inline specialised take_sample(unaliased best, const real* above, const real* below, Py_ssize_t left,
+cdef inline specialized take_sample(unaliased best, const real* above, const real* below, Py_ssize_t left,
                                     Py_ssize_t right, real dy, real dx, bint corners, bint first,
                                     Py_ssize_t lanes) noexcept nogil:
     """Raise the maximum of each lane to a sample between two rows and two columns, or to its largest corner."""
@@ -81,7 +81,7 @@ cdef inline specialised take_sample(unaliased best, const real* above, const rea
         best[k] = value if first else larger(best[k], value)
 
 
-cdef inline specialised maximum_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, bint corners,
+cdef inline specialized maximum_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, bint corners,
                                       Py_ssize_t begin, Py_ssize_t end, unaliased tile) noexcept nogil:
     """Take the largest sample of each bin, or the largest weighted corner; a sample outside is 0."""
     cdef const Plan* plan = <const Plan*> pooling.plan

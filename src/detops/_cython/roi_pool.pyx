@@ -42,7 +42,7 @@ cdef int place_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noe
 
 cdef void largest(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
                   unaliased tile) noexcept nogil:
-    """Take the largest element of each bin: row by row, so that neighbouring steps raise different bins."""
+    """Take the largest element of each bin: row by row, so that neighboring steps raise different bins."""
     cdef const Rois* rois = pooling.rois
     cdef const real* box = box_of(rois, roi)
     cdef Py_ssize_t lanes = block.lanes

@@ -1,5 +1,5 @@
-# Signals are for the threads of the program: one that all of these block, to wait for it, must find no worker to end
-# the process through. What a thread's own error raises stays open, so that faulthandler sees it.
+# Workers block signals, which are for the program's own threads: where all of these block a signal to wait for it, it
+# would end the process through a worker. Signals of a thread's own errors stay open, so that faulthandler sees them.
 cdef extern from *:
     """
     #ifndef _WIN32

@@ -34,7 +34,7 @@ cdef extern from *:
     static void detops_stream_end(void) {}
     #endif
     """
-    # Copies like memcpy. Pieces should be a few kilobytes, and neighbours written one after the other.
+    # Copies like memcpy. Pieces should be a few kilobytes, and neighbors written one after the other.
     void stream "detops_stream" (void* target, const void* source, Py_ssize_t bytes) noexcept nogil
     # Makes what a thread has streamed visible to all others: a loop calls it before it returns.
     void stream_end "detops_stream_end" () noexcept nogil

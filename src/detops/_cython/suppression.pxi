@@ -5,17 +5,17 @@ include "prefetch.pxi"
 include "kept_boxes.pxi"
 
 cdef enum:
-    # The boxes of candidates lie anywhere: each is asked for so many candidates before its turn.
+    # The boxes of candidates lie anywhere in memory: each is prefetched this many candidates before its turn.
     AHEAD = 8
-    # So many boxes are worth a grid; one that covers more than so many cells is compared with all.
+    # Boxes from which on a grid is worth its cost; a box that covers more cells than MOST_CELLS is compared with all.
     GRID_FROM = 96
     MOST_CELLS = 64
     # Boxes in cells are numbered by an int, and none is in more than MOST_CELLS of them.
     GRID_TO = 1 << 25
-    # Boxes of a cell take so many times as long each.
+    # A comparison through a cell takes this many times as long as one along the list.
     COST = 4
     SAMPLES = 63
-    # Far apart in the table for neighbouring rows of cells, and odd.
+    # Far apart in the table for neighboring rows of cells, and odd.
     ROW = 0x9E3779B1
 
 cdef struct Region:

@@ -189,7 +189,7 @@ cdef void attend(void* own_seat) noexcept nogil:
 
 
 cdef void hire(Py_ssize_t workers) noexcept nogil:
-    """Have at least so many workers, where the system allows."""
+    """Have at least `workers` workers, where the system allows."""
     cdef Seat* seat
     cdef Signals before
     cdef bint started = True

@@ -3,7 +3,7 @@ cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
-    # Points whose taps are found together, for all channels of a block; no more than so many taps.
+    # Points and taps at most of a tile: their taps are found together, for all channels of a block.
     POINTS = 256
     TAPS = 4096
 

@@ -22,10 +22,10 @@ cdef extern from *:
     typedef detops_element detops_vector
         __attribute__((vector_size(DETOPS_VECTOR), aligned(sizeof(detops_element)), may_alias));
     /* The result of a function that is compiled anew for the constants of each call. */
-    #define detops_specialised void __attribute__((always_inline))
+    #define detops_specialized void __attribute__((always_inline))
     #else
     typedef detops_element detops_vector;
-    #define detops_specialised void
+    #define detops_specialized void
     #endif
     """
     # Channels in a block: a line of the cache.
@@ -35,7 +35,7 @@ cdef extern from *:
     # Registers that a block takes.
     enum: VECTORS "DETOPS_LANES * sizeof(detops_element) / sizeof(detops_vector)"
     ctypedef real* unaliased "detops_unaliased"
-    ctypedef void specialised "detops_specialised"
+    ctypedef void specialized "detops_specialized"
 
 ctypedef fused lane_group:
     real
@@ -44,7 +44,7 @@ ctypedef fused lane_group:
 cdef enum:
     # Bins that are pooled before they are written out.
     TILE = 256
-    # How often the rois of an image must cover what is copied. Beside a copy that is what pooling a channel costs.
+    # How often the rois of an image must cover the elements that are copied, so that the copy is worth its cost.
     COVER = 2
 
 cdef struct Window:
@@ -53,7 +53,7 @@ cdef struct Window:
     Py_ssize_t bottom
     Py_ssize_t left
     Py_ssize_t right
-    # What its bins are where it needs none.
+    # The value of its bins where it needs no elements.
     real empty
 
 # Some channels of a window, innermost.

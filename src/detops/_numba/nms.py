@@ -94,7 +94,7 @@ def suppressed(x1, y1, x2, y2, area, kept, count, threshold, offset):
 def select(order, boxes, threshold, limit, form, offset):
     """Move the boxes that are kept to the head of order; return how many."""
     kept = np.zeros((5, min(limit, order.size) + LANES), boxes.dtype)
-    # What begins at infinity overlaps nothing, whatever the offset.
+    # A box that begins at infinity overlaps nothing, whatever the offset.
     kept[0] = np.inf
     compared = 0
     selected = 0
@@ -117,7 +117,7 @@ def select(order, boxes, threshold, limit, form, offset):
 
 
 @jit
-def select_labelled(order, boxes, labels, threshold, top_k, limit, offset):
+def select_labeled(order, boxes, labels, threshold, top_k, limit, offset):
     """As select among the first top_k of each label; boxes of different labels leave each other alone."""
     by_label = by_falling_key(labels, order.copy())
     kept = np.zeros(labels.size, np.bool_)
@@ -196,7 +196,7 @@ def nms(
     if labels is None:
         found[0] = select(order[:top_k], boxes, real(iou_threshold), limit, CORNERS, real(offset))
     else:
-        found[0] = select_labelled(order, boxes, labels, real(iou_threshold), top_k, limit, real(offset))
+        found[0] = select_labeled(order, boxes, labels, real(iou_threshold), top_k, limit, real(offset))
     selected[: found[0]] = order[: found[0]]
 
 

@@ -48,9 +48,12 @@ def find_decode_bbox(model: Any) -> list[Finding]:
 
     Examples
     --------
+    >>> from importlib.resources import files
     >>> from detops.graph import find_decode_bbox
-    >>> for finding in find_decode_bbox("model.onnx"):  # doctest: +SKIP
-    ...     print(finding.decoded_boxes, finding.decode_clip, finding.reason or "can be fused")
+    >>> for finding in find_decode_bbox(files("detops") / "data/digits/digits.onnx"):
+    ...     print(finding.decoded_boxes, finding.operator, finding.reason or "can be fused")
+    rpn/decode_bbox/Reshape_2 DecodeBbox can be fused
+    head/decode_bbox/Reshape_2 DecodeBboxV2 can be fused
     """
     return [result.finding for result in _search(model)[1]]
 
@@ -87,8 +90,13 @@ def fuse_decode_bbox(model: Any) -> tuple[Any, list[Finding]]:
 
     Examples
     --------
+    >>> from importlib.resources import files
+    >>> import onnx
     >>> from detops.graph import fuse_decode_bbox
-    >>> fused, findings = fuse_decode_bbox("model.onnx")  # doctest: +SKIP
+    >>> model = onnx.load(files("detops") / "data/digits/digits.onnx")
+    >>> fused, findings = fuse_decode_bbox(model)
+    >>> len(model.graph.node) - len(fused.graph.node), [finding.fused for finding in findings]
+    (35, [True, True])
     """
     loaded, results = _search(model)
     return loaded.restore(rewrite(loaded, results)), [result.finding for result in results]

@@ -256,8 +256,8 @@ def formula(predictions: Array, anchors: Array, values: Parameters) -> Array:
     boxes = np.moveaxis(anchors, values.axis, -1)[..., None, :]
     grouped = rows.reshape(*rows.shape[:-1], -1, 4) / np.array(values.scales, dtype) + np.array(values.means, dtype)
     size = boxes[..., 2:] - boxes[..., :2]
-    centre = (boxes[..., 2:] + boxes[..., :2]) * dtype.type(0.5) + grouped[..., :2] * size
+    center = (boxes[..., 2:] + boxes[..., :2]) * dtype.type(0.5) + grouped[..., :2] * size
     growth = np.clip(grouped[..., 2:], dtype.type(values.lower_bound), dtype.type(values.upper_bound))
     half = np.exp(growth) * size * dtype.type(0.5)
-    corners = np.concatenate([centre - half, centre + half], axis=-1)
+    corners = np.concatenate([center - half, center + half], axis=-1)
     return np.moveaxis(corners.reshape(rows.shape), -1, values.axis)

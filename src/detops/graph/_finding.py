@@ -23,7 +23,7 @@ class CannotRunError(Refusal):
 class Finding:
     """One box decode, or a subgraph that looks like one.
 
-    Attributes
+    Parameters
     ----------
     scope : str
         Deepest name scope that holds the arithmetic (``"rpn/decode_bbox_target"``); empty where names have none.
@@ -51,6 +51,14 @@ class Finding:
     checked : str
         What ran the subgraph and the fused node on numbers: ``"onnxruntime"``, ``"onnx.reference"``, ``"tensorflow"``
         or ``"numpy"``; empty where the subgraph is not proved.
+
+    Examples
+    --------
+    >>> from importlib.resources import files
+    >>> from detops.graph import find_decode_bbox
+    >>> finding = find_decode_bbox(files("detops") / "data/digits/digits.onnx")[1]
+    >>> finding.fused, finding.decoded_boxes, finding.scales
+    (True, 'head/decode_bbox/Reshape_2', (10.0, 10.0, 5.0, 5.0))
     """
 
     scope: str

@@ -1,4 +1,4 @@
-"""Anchors that an exporter has folded into constants, such as centres and sizes: the corners are rebuilt from them.
+"""Anchors that an exporter has folded into constants, such as centers and sizes: the corners are rebuilt from them.
 
 The constants are tables with one row per anchor. A run with a symbol for each of their columns shows what a decode
 takes for the corners: expressions of the columns. Two columns for two corners can be solved for, so each column is an
@@ -159,17 +159,17 @@ class _Columns:
 
 
 def _corners_of(poly: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
-    """Return the corners of the anchor in the upper corner of a box: its centre less or plus half its size."""
+    """Return the corners of the anchor in the upper corner of a box: its center less or plus half its size."""
     half: dict[tuple[Any, ...], Fraction] = {}
-    centre: dict[tuple[Any, ...], Fraction] = {}
+    center: dict[tuple[Any, ...], Fraction] = {}
     for key, number in poly:
         exponentials = [atom for atom in key if atom[0] != "x"]
         rest = tuple(atom for atom in key if atom[0] == "x")
         if len(exponentials) == 1 and exponentials[0][0] == "exp":
             half[rest] = half.get(rest, Fraction(0)) + number
         elif not exponentials and not any(atom[1] in boxes for atom in rest):
-            centre[rest] = number
-    size, middle = (tuple(sorted(terms.items())) for terms in (half, centre))
+            center[rest] = number
+    size, middle = (tuple(sorted(terms.items())) for terms in (half, center))
     return _poly.subtract(middle, size), _poly.add(middle, size)
 
 
@@ -196,20 +196,20 @@ def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
     }
 
 
-def _rounded(low: Any, high: Any, size: Any, centre: Any) -> tuple[Any, Any]:
-    """Round corners so that the node finds the very sizes, and centres within a unit in the last place."""
+def _rounded(low: Any, high: Any, size: Any, center: Any) -> tuple[Any, Any]:
+    """Round corners so that the node finds the very sizes, and centers within a unit in the last place."""
     dtype = size.dtype
     first, last = low.astype(dtype), high.astype(dtype)
     unit = np.spacing(np.maximum(np.abs(first), np.abs(last)))
-    near = (last - first == size) & (np.abs((last + first) * dtype.type(0.5) - centre) <= unit)
+    near = (last - first == size) & (np.abs((last + first) * dtype.type(0.5) - center) <= unit)
     best = [np.where(near & (first == low) & (last == high), 0, np.inf), first, last]
     for ours, theirs in _pairs(first, last, size):
-        error = np.abs((theirs + ours) * dtype.type(0.5) - centre).astype(np.float64)
+        error = np.abs((theirs + ours) * dtype.type(0.5) - center).astype(np.float64)
         error[(theirs - ours) != size] = np.inf
         better = error < best[0]
         best = [np.where(better, new, old) for new, old in zip((error, ours, theirs), best, strict=True)]
     if not (best[0] <= unit).all():
-        raise Refusal("the corners of anchors cannot be rebuilt exactly from their centres and sizes", depth=7)
+        raise Refusal("the corners of anchors cannot be rebuilt exactly from their centers and sizes", depth=7)
     return best[1], best[2]
 
 

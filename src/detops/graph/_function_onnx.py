@@ -133,14 +133,14 @@ def _corners(body: _Body, predictions: Sequence[str], anchors: Sequence[str]) ->
     first, last = anchors
     body.add("Sub", [last, first], "size")
     body.add("Add", [last, first], "corner_sum")
-    body.add("Mul", ["corner_sum", "half"], "centre")
+    body.add("Mul", ["corner_sum", "half"], "center")
     body.add("Min", [growth, "clip"], "bounded")
     body.add("Exp", ["bounded"], "factor")
     body.add("Mul", ["factor", "size"], "new_size")
     body.add("Mul", ["new_size", "half"], "half_size")
     body.add("Mul", [shift, "size"], "offset")
-    body.add("Add", ["offset", "centre"], "new_centre")
-    return body.add("Sub", ["new_centre", "half_size"], "low"), body.add("Add", ["new_centre", "half_size"], "high")
+    body.add("Add", ["offset", "center"], "new_center")
+    return body.add("Sub", ["new_center", "half_size"], "low"), body.add("Add", ["new_center", "half_size"], "high")
 
 
 def _decode_bbox(body: _Body) -> None:

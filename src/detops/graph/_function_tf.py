@@ -153,11 +153,11 @@ def _corners(body: _Body, parts: Sequence[str], predictions: Sequence[str], anch
     shift, growth = predictions
     first, last = anchors
     size = body.compute("Sub", "size", last, first)
-    centre = body.compute("Mul", "centre", body.compute("Add", "corner_sum", last, first), half)
+    center = body.compute("Mul", "center", body.compute("Add", "corner_sum", last, first), half)
     factor = body.compute("Exp", "factor", body.compute("Minimum", "bounded", growth, clip))
     half_size = body.compute("Mul", "half_size", body.compute("Mul", "new_size", factor, size), half)
-    new_centre = body.compute("Add", "new_centre", body.compute("Mul", "offset", shift, size), centre)
-    return body.compute("Sub", "low", new_centre, half_size), body.compute("Add", "high", new_centre, half_size)
+    new_center = body.compute("Add", "new_center", body.compute("Mul", "offset", shift, size), center)
+    return body.compute("Sub", "low", new_center, half_size), body.compute("Add", "high", new_center, half_size)
 
 
 def _decode_bbox(body: _Body) -> None:

@@ -34,7 +34,7 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
 
 
 class _Outer:
-    """What surrounds the main graph: nothing but the opset and the folder of external data."""
+    """Surroundings of the main graph: nothing but the opset and the folder of external data."""
 
     def __init__(self, opset: int, directory: str | None, defaults: bool) -> None:
         self.opset = opset

@@ -320,12 +320,12 @@ def decode(pool: Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found:
     for place in (0, 1):
         first, last = boxes[..., place], boxes[..., place + 2]
         size = pool.binary(_poly.subtract, last, first)
-        centre = pool.unary(lambda poly: _poly.multiply(poly, half), pool.binary(_poly.add, first, last))
+        center = pool.unary(lambda poly: _poly.multiply(poly, half), pool.binary(_poly.add, first, last))
         shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
         growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
-        centre = pool.binary(_poly.add, pool.binary(_poly.multiply, shift, size), centre)
+        center = pool.binary(_poly.add, pool.binary(_poly.multiply, shift, size), center)
         size = pool.binary(_poly.multiply, growth, size)
         size = pool.unary(lambda poly: _poly.multiply(poly, half), size)
-        corners[place] = pool.binary(_poly.subtract, centre, size)
-        corners[place + 2] = pool.binary(_poly.add, centre, size)
+        corners[place] = pool.binary(_poly.subtract, center, size)
+        corners[place + 2] = pool.binary(_poly.add, center, size)
     return np.stack(corners, axis=-1)

@@ -146,7 +146,7 @@ def _growth(corner: Poly, place: int) -> _Growth:
             raise Refusal("the bound is applied after the exponential, not before it", depth=4)
     sizes = {tuple(atom for atom in key if atom[0] != "exp") for key, _ in terms}
     if sizes == {(last,)}:
-        raise Refusal("the anchors are in centre form (cx, cy, w, h), which DecodeBbox doesn't take", depth=4)
+        raise Refusal("the anchors are in center form (cx, cy, w, h), which DecodeBbox doesn't take", depth=4)
     if () in sizes:
         raise Refusal("the size of an anchor is x2 - x1 plus a constant (legacy +1), not x2 - x1", depth=4)
     if sizes != {(first,), (last,)} or len(terms) != 2:

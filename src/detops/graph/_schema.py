@@ -1,6 +1,7 @@
 """The operators that the fusion writes: detops::DecodeBbox and detops::DecodeBboxV2.
 
-This is the one place where their attributes are defined; the rewriters and any kernel that runs the nodes read it.
+The proof and the rewriters take the attributes from here. ``detops.onnx._table`` has them as nodes hold them, for the
+engines that run these; a test holds one against the other.
 
 Both take ``box_predictions`` and ``anchors`` (float16, float32 or float64, the same for both) and give
 ``decoded_boxes`` with the shape and dtype of ``box_predictions``. The coordinates lie along ``axis``: tx, ty, tw, th in

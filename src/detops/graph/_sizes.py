@@ -44,7 +44,7 @@ class Question(Refusal):
 
 
 def axis_of(factors: Iterable[Factor]) -> Axis:
-    """Return an axis in its one form: without ones, and with neighbouring numbers multiplied."""
+    """Return an axis in its one form: without ones, and with neighboring numbers multiplied."""
     found: list[Factor] = []
     for factor in factors:
         if isinstance(factor, int) and found and isinstance(found[-1], int):
@@ -142,7 +142,7 @@ class Sizes:
         self.cells = 4  # elements of box_predictions for each position of its atoms
 
     def overflows(self, size: Poly, itemsize: int) -> bool:
-        """Tell whether an integer of so many bytes may be too small for an expression.
+        """Tell whether an integer of `itemsize` bytes may be too small for an expression.
 
         Sizes are such that box_predictions has fewer than 2^31 - 2^16 elements. So is every sum of products of
         different sizes whose coefficients add up to at most the elements that there are for one position of the atoms.

@@ -19,7 +19,7 @@ MAX_CONSTANT = 1 << 22  # elements; a larger constant is never a parameter of a 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What is known about a tensor without running the graph; None for unknown."""
+    """Facts about a tensor that are known without running the graph; None for unknown."""
 
     dtype: np.dtype[Any] | None = None
     shape: Shape | None = None
@@ -53,7 +53,7 @@ class Node:
 
 
 class Graph:
-    """A graph (or a body of If or Loop) in topological order, with who makes and who reads each tensor."""
+    """A graph (or a body of If or Loop) in topological order, with the maker and the readers of each tensor."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Checks of arguments while code is compiled, in the words of ``detops._checks``, and those that are left to the run.
+"""Checks of arguments while code is compiled, with ``detops._checks``'s messages, and those that are left to the run.
 
 A function here gets an argument's name and its Numba type, or its default; it raises TypingError, or returns a
 function for compiled code that turns the value into what a loop takes.
@@ -17,7 +17,7 @@ from detops import _checks
 from detops._numba.spread import jit
 from detops.numba._operator import Unknown
 
-# What is written into its caller, and costs no compilation of its own.
+# For functions that are written into their caller, and cost no compilation of their own.
 inlined = numba.njit(inline="always")
 
 LARGEST = np.iinfo(np.int64).max
@@ -241,7 +241,7 @@ def _items(got: Any) -> Sequence[types.Type] | None:
 
 
 def whole_numbers(name: str, got: Any, counts: Sequence[int], wanted: str, at_least: int) -> Callable[..., Any]:
-    """Return a function that makes an integer, or a tuple of so many, a tuple of int64: as long, or of two."""
+    """Return a function that makes an integer a pair of int64, and a tuple of integers a tuple of int64."""
     items = _items(got)
     if items is None:
         each = integer(name, got, at_least)

@@ -13,7 +13,7 @@ ALL_CLASSES = ("num_batches", "num_boxes", "4"), ("num_batches", "num_classes", 
 
 
 class _Options:
-    """What the operators have in common, checked, and functions for compiled code that make their arguments ready."""
+    """Options that the operators share, checked, with functions for compiled code that make their arguments ready."""
 
     def __init__(self, axes, boxes, scores, iou_threshold, offset=0):
         boxes, scores = _kinds.array("boxes", boxes, axes[0]), _kinds.array("scores", scores, axes[1])
@@ -40,7 +40,7 @@ def _score_threshold(got):
 
 
 def _score_thresholds(got, element):
-    """Return a function for a threshold of each of so many classes, and whether a score must be above its own."""
+    """Return a function for the threshold of each class, and whether a score must be above its class's."""
     if not _kinds.several(got):
         one = _score_threshold(got)
 
@@ -102,7 +102,7 @@ def _candidates(got, element):
 
 
 def _limit(name, got):
-    """Return a function for how many of so many boxes may be selected."""
+    """Return a function for how many of `count` boxes may be selected."""
     if _kinds.absent(got):
         return inlined(lambda value, count: count)
     checked = _kinds.integer(name, got, 0)
@@ -169,7 +169,7 @@ def batched_nms(
         threshold, most = iou(iou_threshold), limit(max_output_boxes, boxes.shape[0])
         growth, first, own = real(added(offset)), top_k(pre_nms_top_k, boxes.shape[0]), as_labels(labels)
         order = candidates(as_scores(scores), own, score_threshold)
-        kept = kernels.select_labelled(order, as_boxes(boxes), own, real(threshold), first, most, growth)
+        kept = kernels.select_labeled(order, as_boxes(boxes), own, real(threshold), first, most, growth)
         return order[:kept]
 
     return batched_nms

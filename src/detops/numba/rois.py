@@ -1,4 +1,4 @@
-"""What the operators on regions of interest share inside compiled code."""
+"""Checks of rois and batch indices inside compiled code."""
 
 import numpy as np
 

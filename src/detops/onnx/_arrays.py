@@ -45,7 +45,7 @@ def read_array(file: str, name: str) -> np.ndarray:
 
 
 class _Missing(ValueError):
-    """What is said already."""
+    """An error whose text is complete: nothing is added to it."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Pictures as networks take them: reading files, channels, sizes, levels.
 
 A picture is an array (height, width, channels) of levels: uint8 up to 255, or uint16 up to 65535; its channels are
-grey, RGB or RGBA. Everything but `read_picture` works on such arrays alone.
+gray, RGB or RGBA. Everything but `read_picture` works on such arrays alone.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """What an input wants of a picture; None where the model leaves it open."""
+    """Form in which an input takes pictures; None where the model leaves it open."""
 
     rank: int
     channels: int | None
@@ -217,7 +217,7 @@ def in_8_bits(picture: Picture) -> NDArray[np.uint8]:
 
 
 def with_channels(picture: Picture, count: int) -> Picture:
-    """Return the picture as grey (1), RGB (3) or RGBA (4); transparency that is not asked for is dropped."""
+    """Return the picture as gray (1), RGB (3) or RGBA (4); transparency that is not asked for is dropped."""
     if picture.shape[2] == count:
         return picture
     if count == 1:

@@ -18,7 +18,7 @@ from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator,
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)
 
-# What the default domain has that ONNX does not define: MMCV wrote it, so it comes with MMCV's domain.
+# Operators of the default domain that ONNX does not define: MMCV wrote them, so they come with MMCV's domain.
 _WITHOUT_DOMAIN = "mmcv's without a domain"
 
 _lock = threading.RLock()
@@ -86,7 +86,7 @@ def _chosen(domains: Iterable[str]) -> tuple[str, ...]:
 
 
 def _groups(chosen: tuple[str, ...]) -> tuple[str, ...]:
-    """What is registered for these domains."""
+    """Return the groups of operators that are registered for these domains."""
     return (*chosen, _WITHOUT_DOMAIN) if "mmcv" in chosen and "" not in chosen else chosen
 
 
@@ -129,8 +129,9 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
     >>> import detops.onnx
     >>> model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["": 17, "mmcv": 1]>
     ... agraph (float[N] x) => (float[N] y, int64[N] i) { y, i = mmcv.cummax <dim = 0> (x) }''')
-    >>> detops.onnx.session(model).run(None, {"x": np.array([1, 3, 2], np.float32)})
-    [array([1., 3., 3.], dtype=float32), array([0, 1, 1])]
+    >>> values, indices = detops.onnx.session(model).run(None, {"x": np.array([1, 3, 2], np.float32)})
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 3.0, 3.0], [0, 1, 1])
     """
     import onnxruntime
 

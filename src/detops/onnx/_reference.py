@@ -57,8 +57,9 @@ def reference_ops() -> list[type[OpRun]]:
     >>> model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["": 17, "mmcv": 1]>
     ... agraph (float[N] x) => (float[N] y, int64[N] i) { y, i = mmcv.cummax <dim = 0> (x) }''')
     >>> evaluator = ReferenceEvaluator(model, new_ops=detops.onnx.reference_ops())
-    >>> evaluator.run(None, {"x": np.array([1, 3, 2], np.float32)})
-    [array([1., 3., 3.], dtype=float32), array([0, 1, 1])]
+    >>> values, indices = evaluator.run(None, {"x": np.array([1, 3, 2], np.float32)})
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 3.0, 3.0], [0, 1, 1])
     """
     names = dict.fromkeys((operator.domain, operator.name) for operator in OPERATORS)
     return [_op_run(domain, name) for domain, name in names]

@@ -30,7 +30,7 @@ COLORS = (
 
 @dataclass(frozen=True)
 class Read:
-    """What was read from a file for an input; `placement` is None for what is no picture."""
+    """Array that was read from a file for an input; `placement` is None where the file is no picture."""
 
     array: np.ndarray
     placement: Placement | None = None
@@ -125,7 +125,7 @@ class Model:
             array, placement = _images.prepared(picture, dtype, wanted, preparation)
         except ValueError as error:
             raise ValueError(f"{file}: input {name}: {error}") from error
-        return Read(array, placement, {1: "grey", 3: "RGB", 4: "RGBA"}[picture.shape[2]])
+        return Read(array, placement, {1: "gray", 3: "RGB", 4: "RGBA"}[picture.shape[2]])
 
     def _declared(self, name: str) -> tuple[np.dtype[Any], list[int | None] | None]:
         """The type and the shape of an input, None for what is left open."""
@@ -209,7 +209,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """What all tasks share. `scratch` is the folder for unfinished files of each folder that is written to."""
+    """Settings that all tasks share. `scratch` is the folder for unfinished files of each folder that is written to."""
 
     model: str
     engine: str
@@ -280,7 +280,7 @@ def found(results: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Fou
 
 
 def _loaded(read: Callable[[str], Any], text: str | None, kind: type) -> Any:
-    """What metadata hold, empty where they hold something else: other tools may use the same key."""
+    """Return a value of the metadata, empty where it has another type: other tools may use the same key."""
     try:
         value = read(text) if text is not None else kind()
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -317,7 +317,7 @@ def picture_of(
     if placement is not None:
         boxes = placement.back(boxes)
     boxes = np.clip(boxes, 0, np.array(pixels.shape[1::-1] * 2))
-    # What is left of boxes is on the picture; NaN, and boxes of nothing but filling, are not.
+    # Boxes are drawn as far as they lie on the picture; not NaN, and not boxes of nothing but filling.
     tags = [
         _draw.Tag(box.tolist(), text, COLORS[color])
         for box, text, color in zip(boxes, what.texts, what.colors, strict=True)

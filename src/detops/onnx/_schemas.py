@@ -12,7 +12,7 @@ import numpy as np
 
 from detops.onnx._table import OPERATORS, REQUIRED, Operator, attribute_arguments
 
-# What exporters write beside what has a meaning for the result.
+# Attributes that exporters write and that have no meaning for the result.
 _UNREAD = {"MMCVDeformConv2d": {"bias": "int"}}
 
 _TYPES = {"float32": "float", "float64": "double"}  # where ONNX's name is another one than NumPy's

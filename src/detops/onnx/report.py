@@ -30,13 +30,13 @@ class Use:
     Attributes
     ----------
     domain, operator : str
-        What its nodes say.
+        The operator's domain and name.
     count : int
         How many nodes there are; those of a local function count once for each call.
     runs : bool
         Whether detops runs it, or the model brings a function of that name.
     reason : str
-        Why not, or who does.
+        Why it does not run, or which part of detops runs it.
     """
 
     domain: str
@@ -63,7 +63,7 @@ class Place:
 
     @property
     def operator(self) -> Operator | None:
-        """What the node means in a model of these opsets."""
+        """The operator that the node stands for in a model of these opsets; None where detops has none."""
         return find(self.node.domain, self.node.op_type, self.versions.get(self.node.domain, 1))
 
 
@@ -123,7 +123,7 @@ def _who(place: Place) -> str:
 
 
 def _verdict(place: Place) -> tuple[bool, str]:
-    """Whether a node runs, and who runs it or why not."""
+    """Return whether a node runs, and which part of detops runs it or the reason why none does."""
     if place.is_call:
         return True, _who(place)
     if place.operator is None:
@@ -193,7 +193,7 @@ def _places_in(model: Any, judged: bool, functions: Mapping[Key, Any], calls: fr
             if is_call and key not in calls:
                 inner = _as_model(called(functions[key], node), kinds, model if judged else None)
                 yield from _places_in(inner, judged, functions, calls | {key})
-            # What hides names of its surroundings, inference has left out.
+            # Inference leaves bodies out that hide names of their surroundings.
             pairs = zip(bodies(node), list(bodies(twin)) or bodies(node), strict=True)
             pending += [(body, other, types) for body, other in pairs]
 

@@ -14,9 +14,9 @@ except ImportError as error:
     raise ImportError(f"detops.testing needs hypothesis: pip install hypothesis ({error})") from error
 
 FLOATS = ("float16", "float32", "float64")
-# Arrays of so many numbers are drawn one by one, so that hypothesis can make a failing one smaller.
+# The numbers of arrays up to this size are drawn one by one, so that hypothesis can make a failing array smaller.
 SMALL = 40
-# An odd value is drawn as often as so many of the others.
+# How often an odd value is drawn, in multiples of an ordinary one.
 ODD_SHARE = 2
 # A layout in memory, by name: how a C-contiguous array is laid out so.
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

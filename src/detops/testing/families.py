@@ -65,12 +65,12 @@ def encode(dtype: str) -> st.SearchStrategy[Call]:
 
 
 @st.composite
-def nms(draw: st.DrawFn, dtype: str, labelled: bool = False) -> Call:
+def nms(draw: st.DrawFn, dtype: str, labeled: bool = False) -> Call:
     """Suppression of one list of boxes: tied and NaN scores."""
     count = draw(COUNTS)
     arrays = {"boxes": draw(boxes(dtype, (count,))), "scores": draw(array(dtype, (count,), **SCORES))}
     score_threshold: Any = draw(st.sampled_from([None, 0.0, 0.25]))
-    if labelled:
+    if labeled:
         arrays["labels"] = draw(integers((count,), -1, 2))
         if draw(st.booleans()):
             arrays["labels"] = np.maximum(arrays["labels"], 0)
@@ -221,7 +221,7 @@ def instance_norm(draw: st.DrawFn, dtype: str) -> Call:
 
 
 STRATEGIES: dict[str, Callable[[str], st.SearchStrategy[Call]]] = {
-    "batched_nms": lambda dtype: nms(dtype, labelled=True),
+    "batched_nms": lambda dtype: nms(dtype, labeled=True),
     "cummax": cumulative,
     "cummin": cumulative,
     "decode_bbox": decode,

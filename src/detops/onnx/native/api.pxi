@@ -9,7 +9,7 @@ cdef enum:
     # Versions of the interface: 16 brought kernels that return a status, 17 shape inference and the session's threads.
     OLDEST_API = 16
     NEWEST_API = 17
-    # The y of the ONNX Runtime 1.y that first lends a tensor's shape, instead of an object that holds a copy of it.
+    # The first minor version of ONNX Runtime that lends a tensor's shape, instead of an object that holds a copy of it.
     LENDS_SHAPES = 24
 
 cdef enum:  # ONNXTensorElementDataType

@@ -22,7 +22,7 @@ cdef Status read_inferring(
 
 
 cdef Status read_raw(const Source* source, const char* name, int kind, void* found, size_t room, size_t* used) noexcept nogil:
-    """Read into so many bytes; used says how many, 0 where the attribute is absent."""
+    """Read an attribute into `room` bytes; `used` says how many it takes, 0 where it is absent."""
     cdef Api api = source.api
     cdef size_t width = 4 if kind in (ATTRIBUTE_FLOAT, ATTRIBUTE_FLOATS) else 8
     cdef size_t count = 0

@@ -13,7 +13,7 @@ cdef struct Tensor:
     signed char[MAX_RANK] symbols
     Py_ssize_t size
     int type
-    # What the kernel reads or writes, in the type that it computes in.
+    # The elements that the kernel reads or writes, in the type that it computes in.
     void* data
     # The tensor's own memory: another one where its type is another.
     void* memory

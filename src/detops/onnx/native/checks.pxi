@@ -1,7 +1,7 @@
-# What the families of operators check, and how they word what is wrong. A family is a file in families/: which shapes it
+# Checks of the families of operators, and their messages. A family is a file in families/: which shapes it
 # takes and gives (plan), and how its kernel is called (compute). Its enums number its inputs and attributes; define.pxi
 # lists their names in the same order. Checks of shapes are right while shapes are inferred, too, where a dimension may be
-# unknown: then they speak of what is known.
+# unknown: then they look at the known ones alone.
 
 cdef int64_t CAP = 1 << 61
 

@@ -170,7 +170,7 @@ def layout():
 
 
 def described():
-    """What the table now says, read back from C: the domain, name, inputs, outputs, attributes and types of each row."""
+    """Return the table as C holds it: the domain, name, inputs, outputs, attributes and types of each row."""
     cdef Row* row
     cdef int i, j, k, m
     names = {code: name for name, code in TYPES.items()} | {0: "T"}

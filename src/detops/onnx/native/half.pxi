@@ -10,7 +10,7 @@ cdef extern from *:
         float value;
         if (rest >= 0x7c00) bits = (rest << 13) | 0x7f800000;   /* inf and NaN */
         memcpy(&value, &bits, 4);
-        if (rest < 0x0400) value = (float)rest * 5.9604644775390625e-08f;  /* subnormal: so many times 2^-24 */
+        if (rest < 0x0400) value = (float)rest * 5.9604644775390625e-08f;  /* subnormal: units of 2^-24 */
         memcpy(&bits, &value, 4);
         bits |= sign;
         memcpy(&value, &bits, 4);

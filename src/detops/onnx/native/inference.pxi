@@ -111,7 +111,7 @@ cdef Status infer_output_shape(const CustomOp* op, void* context) noexcept nogil
         release_status(call.api, call.status)
         return NULL
     if call.row.plan(&call):
-        # Where sizes are open, what is wrong shows when the kernel runs.
+        # Where sizes are open, the kernel reports the error when it runs.
         return NULL if symbols.count else outcome(&call)
     for i in range(call.row.output_count):
         status = set_shape(&call, i, &symbols)

@@ -1,8 +1,8 @@
-# What ONNX Runtime asks about an operator, and the library's one entry.
+# The functions by which ONNX Runtime asks about an operator, and the library's one entry.
 
 cdef enum:
     MAX_GROUPS = 5
-    SAFE_INFERENCE = 32  # the y of the oldest ONNX Runtime 1.y that was seen to infer with absent inputs
+    SAFE_INFERENCE = 32  # minor version of the oldest ONNX Runtime that was seen to infer with absent inputs
 
 cdef struct Op:
     CustomOp head  # ONNX Runtime knows this part
@@ -265,7 +265,7 @@ cdef Status add_groups(Api api, int runtime, void* options) noexcept nogil:
 
 
 cdef int minor_version(const char* version) noexcept nogil:
-    """The y of the version 1.y.z."""
+    """Return the minor version of ONNX Runtime: 24 for "1.24.0"; 0 where the major version is not 1."""
     cdef int number = 0, i = 2
     if strncmp(version, "1.", 2):
         return 0

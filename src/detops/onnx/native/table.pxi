@@ -12,7 +12,7 @@ cdef struct Value:
     double number[MAX_NUMBERS]
 
 cdef struct Word:
-    # What a node may hold (a text or a number), and the number that the kernel knows it by.
+    # A value that a node may hold (a text or a number), and the number that kernels know it by.
     const char* text
     double number
     double code

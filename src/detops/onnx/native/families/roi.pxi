@@ -5,7 +5,7 @@ cdef enum:
 
 
 cdef int plan_rois(Call* call, int scale) noexcept nogil:
-    """What all operators on rois ask of their inputs, which they number alike, and of the attribute that is the scale."""
+    """Check the inputs of an operator on rois, all of which number them alike, and the attribute that is the scale."""
     cdef const Tensor* features = &call.inputs[ROI_IN_FEATURES]
     cdef const Tensor* rois = &call.inputs[ROI_IN_ROIS]
     if features.rank != 4:
