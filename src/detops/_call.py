@@ -165,7 +165,7 @@ class Call:
         return _checks.native(first)
 
     def read_empty(self, name: str, columns: int) -> None:
-        """Read an array of shape (0,), as an empty list gives it, as one of no rows and so many columns."""
+        """Read an array of shape (0,), as an empty list gives it, as one without rows, of shape (0, `columns`)."""
         array = self[name]
         if array.shape == (0,):
             self.inputs[name] = array.reshape((0, columns))
