@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import detops
-from tests import calls
+from tests.support import calls
 
 BACKENDS = ("cython", "numba", "cuda")
 

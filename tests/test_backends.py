@@ -16,8 +16,8 @@ from detops import _registry
 from detops._cuda.arrays import _DLPack
 from detops._cuda.device import cuda
 from detops.testing.arguments import LAYOUTS
-from tests import calls
-from tests.processes import output, run
+from tests.support import calls
+from tests.support.processes import output, run
 
 X = np.array([[1.0, 3.0, 2.0], [0.0, 5.0, 5.0]])
 

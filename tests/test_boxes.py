@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-from tests.json_cases import subcases
 from tests.oracle import oracle
+from tests.support.json_cases import subcases
 
 BACKENDS = ("cython", "numba", "cuda")
 _rng = np.random.default_rng(11)

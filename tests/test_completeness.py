@@ -12,8 +12,7 @@ import detops.testing
 from detops import _registry, _specification
 from detops._specification import KERNELS, OPERATORS, Kernel, Operator
 from docs import make_tables
-from tests import calls
-from tests.support import missing
+from tests.support import calls, missing
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = {"__version__", "get_num_threads", "set_num_threads", "show_config", "use_backend"}
@@ -52,7 +51,7 @@ def test_an_operator_that_is_only_specified_lacks_everything(monkeypatch: pytest
         "src/detops/testing/families.py",
         "tests/oracle/newest.py",
         "tests/cases/newest.py",
-        "tests/calls.py",
+        "tests/support/calls.py",
         "docs/operators/newest.md",
         "asv_bench/benchmarks/newest.py",
         "README.md",

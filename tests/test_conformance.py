@@ -9,9 +9,9 @@ import pytest
 
 import detops
 from detops._cuda import device
-from tests import launches
 from tests.cases import Case, all_cases
 from tests.oracle import oracle
+from tests.support import launches
 
 BACKENDS = ("cython", "numba", "cuda")
 

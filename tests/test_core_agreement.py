@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from detops import _core
-from tests import core_builds
-from tests.core_builds import ELEMENTS, SIGNATURES, Columns, OutOfDomain, results_of
-from tests.core_subset import Signature, core_sources
+from tests.support import core_builds
+from tests.support.core_builds import ELEMENTS, SIGNATURES, Columns, OutOfDomain, results_of
+from tests.support.core_subset import Signature, core_sources
 
 COUNT = 400
 # Correctly rounded nowhere: each library has its own last bit.

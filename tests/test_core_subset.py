@@ -4,7 +4,7 @@ import pytest
 
 from detops import _core
 from detops._core import scalar
-from tests.core_subset import DECLARED, FOLDER, SCALAR_PXI, core_sources, faults, signatures
+from tests.support.core_subset import DECLARED, FOLDER, SCALAR_PXI, core_sources, faults, signatures
 
 HEAD = "import cython\nif not cython.compiled:\n    from detops._core.scalar import exp, real, typed\n\n"
 DECORATED = "@cython.cfunc\n@cython.inline\n@cython.nogil\n@cython.exceptval(check=False)\n"

@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 import detops
 from detops import _checks
-from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
+from tests.support.json_cases import Subcase, subcases
 
 BACKENDS = ("cython", "numba", "cuda")
 OPERATORS = ("cummax", "cummin")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-from tests import onnx_nodes
-from tests.json_cases import subcases
 from tests.oracle import oracle
-from tests.processes import output
+from tests.support import onnx_nodes
+from tests.support.json_cases import subcases
+from tests.support.processes import output
 
 BACKENDS = ("cython", "numba", "cuda")
 X = np.zeros((2, 4, 5, 6))

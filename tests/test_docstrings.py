@@ -17,8 +17,8 @@ import detops
 import detops.graph
 import detops.onnx
 import detops.testing
-from tests import calls
-from tests.processes import output
+from tests.support import calls
+from tests.support.processes import output
 
 ROOT = Path(__file__).parents[1]
 MODULES = {module.__name__: module for module in (detops, detops.graph, detops.onnx, detops.testing)}

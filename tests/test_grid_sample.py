@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-from tests import onnx_nodes
-from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
+from tests.support import onnx_nodes
+from tests.support.json_cases import Subcase, subcases
 
 BACKENDS = ("cython", "numba", "cuda")
 X = np.zeros((2, 3, 4, 5))

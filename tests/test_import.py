@@ -2,7 +2,7 @@
 
 import json
 
-from tests.processes import output
+from tests.support.processes import output
 
 MODULES = "import json, sys; import {}; print(json.dumps(sorted(sys.modules)))"
 # Modules of Python itself that detops may add to NumPy's.

@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as hnp
 import detops
 from detops._cuda import instance_norm as kernels
 from detops._cuda.device import launch
-from tests import onnx_nodes
-from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
+from tests.support import onnx_nodes
+from tests.support.json_cases import Subcase, subcases
 
 BACKENDS = ("cython", "numba", "cuda")
 X = np.zeros((2, 3, 4))

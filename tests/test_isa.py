@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from detops._cython.cpu import instruction_sets
-from tests import calls
-from tests.processes import output, run
+from tests.support import calls
+from tests.support.processes import output, run
 
 CODE = """
 import sys
 import numpy as np
 import detops
-from tests import calls
+from tests.support import calls
 found = {}
 for operator in calls.ALL:
     for dtype in ("float32", "float64"):

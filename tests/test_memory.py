@@ -14,7 +14,7 @@ import pytest
 import detops
 from detops import _memory
 from detops._cython import memory
-from tests.processes import run
+from tests.support.processes import run
 
 # Larger than what the C library keeps by itself.
 LARGE = (3, 1 << 20)

@@ -15,8 +15,8 @@ import detops
 import detops.numba
 from detops._checks import NUMBERS
 from detops.testing.arguments import LAYOUTS
-from tests import calls
 from tests.cases import Case, all_cases
+from tests.support import calls
 
 ELSEWHERE = ("out", "backend")
 FLOATS = ("float32", "float64")

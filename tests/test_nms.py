@@ -17,9 +17,9 @@ import detops
 import detops.numba as in_numba
 from detops._core.iou import core_margin
 from detops._cython.cpu import instruction_sets
-from tests.json_cases import Subcase, subcases
 from tests.oracle import nms as oracle
-from tests.processes import output
+from tests.support.json_cases import Subcase, subcases
+from tests.support.processes import output
 from tests.test_ptx import compile_all
 
 BACKENDS = ("cython", "numba", "cuda")

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import detops
-from tests import launches
 from tests.cases import all_cases
+from tests.support import launches
 
 CAPABILITIES = ((8, 0), (9, 0))
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,7 @@ def recorded_launches() -> list[tuple[str, launches.Launch]]:
 def compile_all(wanted: list[Any]) -> list[str]:
     """PTX of each launch for each compute capability, capability by capability."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.compile_ptx"],
+        [sys.executable, "-m", "tests.support.compile_ptx"],
         input=json.dumps({"capabilities": CAPABILITIES, "launches": wanted}),
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "0"},
         cwd=ROOT,

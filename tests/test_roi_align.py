@@ -9,10 +9,10 @@ from hypothesis.extra import numpy as hnp
 from onnx.reference import ReferenceEvaluator
 
 import detops
-from tests import onnx_nodes
-from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
-from tests.processes import output
+from tests.support import onnx_nodes
+from tests.support.json_cases import Subcase, subcases
+from tests.support.processes import output
 
 BACKENDS = ("cython", "numba", "cuda")
 CPU = ("cython", "numba")

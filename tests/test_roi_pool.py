@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import detops
-from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
+from tests.support.json_cases import Subcase, subcases
 
 BACKENDS = ("cython", "numba", "cuda")
 CPU = ("cython", "numba")

@@ -8,9 +8,9 @@ from hypothesis.extra import numpy as hnp
 
 import detops
 from detops import _checks
-from tests import onnx_nodes
-from tests.json_cases import Subcase, subcases
 from tests.oracle import oracle
+from tests.support import onnx_nodes
+from tests.support.json_cases import Subcase, subcases
 
 BACKENDS = ("cython", "numba", "cuda")
 REDUCTIONS = ("none", "add", "mul", "min", "max")

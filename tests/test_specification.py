@@ -11,7 +11,7 @@ import detops
 import detops.numba
 from detops._specification import NUMBERS, OPERATORS, REQUIRED, Array, Option
 from detops.onnx._table import OPERATORS as NODES
-from tests import calls
+from tests.support import calls
 
 OPTIONS = [(operator, option) for operator, found in OPERATORS.items() for option in found.options]
 IDS = [f"{operator}-{option.name}" for operator, option in OPTIONS]

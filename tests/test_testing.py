@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 import detops
 from detops.testing import Arguments, arguments, check_backend
-from tests import calls
 from tests.oracle import oracle
-from tests.processes import run
+from tests.support import calls
+from tests.support.processes import run
 from tests.test_conformance import same
 
 INTEGERS = ("int8", "uint8", "int64", "bool")

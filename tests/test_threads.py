@@ -11,8 +11,8 @@ import pytest
 
 import detops
 from detops import _threads
-from tests import calls
-from tests.processes import run
+from tests.support import calls
+from tests.support.processes import run
 
 CPU = ("cython", "numba")
 PYTHON_THREADS = 8

@@ -14,8 +14,8 @@ import numpy as np
 from numba import cuda
 
 import detops
-from tests import calls
 from tests.emulated_gpu.machine import Array, Machine
+from tests.support import calls
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from detops.onnx._table import OPERATORS, Operator
-from tests.json_cases import Subcase, subcases
 from tests.onnx.models import model, run_native, run_reference
+from tests.support.json_cases import Subcase, subcases
 
 CASES = [
     case

@@ -23,7 +23,7 @@ from PIL import Image
 from detops.cli import main
 from detops.demo import DATA
 from detops.onnx import cli
-from tests.processes import run
+from tests.support.processes import run
 
 DIGITS = str(DATA / "digits.onnx")
 PAGE = f"image={DATA / 'page.png'}"

@@ -10,7 +10,7 @@ import detops
 import detops.onnx
 from detops.onnx._table import OPERATORS, find
 from tests.onnx.models import run_reference
-from tests.onnx_nodes import arrays, node_cases
+from tests.support.onnx_nodes import arrays, node_cases
 
 NAMES = sorted({operator.name for operator in OPERATORS if operator.domain == ""})
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from detops._specification import KERNELS, OPERATORS, REQUIRED, Kernel
 from docs import make_tables
-from tests import calls
 from tests.cases import all_cases
 from tests.oracle import oracle
+from tests.support import calls
 
 ROOT = Path(__file__).parents[2]
 # The type of a parameter in Cython's text, which its name follows.
@@ -117,7 +117,7 @@ def _tests(operator: str) -> Iterator[str]:
     if len({case.name for case in cases}) != len(cases):
         yield f"tests/cases/{operator}.py: two cases have one name"
     if operator not in calls.MAKERS:
-        yield "tests/calls.py: no ordinary call in MAKERS"
+        yield "tests/support/calls.py: no ordinary call in MAKERS"
     if operator not in detops.testing.STRATEGIES:
         yield "src/detops/testing/families.py: no strategy in STRATEGIES"
 

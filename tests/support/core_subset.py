@@ -14,7 +14,7 @@ import detops._core
 from detops._codes import CODES
 
 # Sources are the repository's: what is installed holds no .pxi.
-FOLDER = Path(__file__).parents[1] / "src" / "detops" / "_core"
+FOLDER = Path(__file__).parents[2] / "src" / "detops" / "_core"
 DECORATORS = ("cython.cfunc", "cython.inline", "cython.nogil", "cython.exceptval(check=False)")
 TYPES = {"real": "real", "element": "element", "cython.Py_ssize_t": "index", "cython.bint": "truth"}
 WHOLE = ("index", "truth")

@@ -14,7 +14,7 @@ from numba import types
 
 
 def numba_type(described: Any) -> types.Type:
-    """The type that ``tests.launches.describe`` wrote down."""
+    """The type that ``tests.support.launches.describe`` wrote down."""
     if isinstance(described, str):
         return getattr(types, described)
     kind, *rest = described

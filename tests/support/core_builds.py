@@ -17,7 +17,7 @@ from detops import _codes, _core, _generated
 from detops._core import _shim, scalar
 from detops._cuda.device import cuda, jit, launch
 from detops._cython.cpu import instruction_sets
-from tests.core_subset import FOLDER, Signature, core_sources, signatures
+from tests.support.core_subset import FOLDER, Signature, core_sources, signatures
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 FLAGS = ["-O2", "-g0", "-ffp-contract=off", "-Wno-unused-function"]

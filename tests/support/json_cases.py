@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).parent / "data" / "cases"
+FOLDER = Path(__file__).parents[1] / "data" / "cases"
 
 
 @dataclass(frozen=True)
