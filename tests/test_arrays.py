@@ -8,8 +8,7 @@ import pytest
 
 import detops
 from tests.support import calls
-
-BACKENDS = ("cython", "numba", "cuda")
+from tests.support.comparison import BACKENDS
 
 
 class Liar(np.ndarray):

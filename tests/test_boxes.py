@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import detops
 from tests.oracle import oracle
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import subcases
 
-BACKENDS = ("cython", "numba", "cuda")
 _rng = np.random.default_rng(11)
 
 

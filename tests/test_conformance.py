@@ -1,6 +1,5 @@
 """One body for everything: operator x backend x dtype x memory layout x case, against the oracle."""
 
-import functools
 import itertools
 from collections.abc import Iterator
 
@@ -9,70 +8,10 @@ import pytest
 
 import detops
 from detops._cuda import device
+from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
-from tests.oracle import oracle
 from tests.support import launches
-
-BACKENDS = ("cython", "numba", "cuda")
-
-
-def _strided(array):
-    """Every second element of a larger array, along each axis."""
-    large = np.zeros([2 * length for length in array.shape], array.dtype)
-    view = large[(*(slice(None, None, 2) for _ in array.shape), ...)]
-    view[...] = array
-    return view
-
-
-def _read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-LAYOUTS = {
-    "contiguous": lambda array: array.copy(),
-    "transposed": lambda array: array.T.copy().T,
-    "strided": _strided,
-    "swapped": lambda array: array.astype(array.dtype.newbyteorder()),
-    "read-only": _read_only,
-}
-
-# How far a float result may be from float64 arithmetic, relative to the largest number in it.
-TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-12}
-
-
-def results(value):
-    """The results of a call, one or many, as a tuple."""
-    return value if isinstance(value, tuple) else (value,)
-
-
-def same(got, wanted, exact: bool, what: str) -> None:
-    """Compare a result with the oracle's."""
-    assert got.shape == wanted.shape, what
-    if exact or got.dtype.kind not in "f":
-        np.testing.assert_array_equal(got, wanted, err_msg=what)
-        if got.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted), err_msg=what)
-        return
-    with np.errstate(over="ignore"):
-        wanted = wanted.astype(got.dtype).astype(np.float64)
-    finite = np.abs(wanted[np.isfinite(wanted)])
-    tolerance = TOLERANCE[got.dtype.name]
-    np.testing.assert_allclose(
-        got.astype(np.float64),
-        wanted,
-        rtol=tolerance,
-        atol=tolerance * max(1, finite.max(initial=0)),
-        err_msg=what,
-    )
-
-
-@functools.cache
-def of_oracle(case: Case, dtype: str) -> tuple[np.ndarray, ...]:
-    """What the oracle says, once for all backends."""
-    with np.errstate(all="ignore"):
-        return results(oracle(case.operator)(**case.cast(dtype), **case.options))
+from tests.support.comparison import BACKENDS, of_oracle, results, same
 
 
 def _combinations():
@@ -94,7 +33,7 @@ def test_conformance(case: Case, backend: str, dtype: str) -> None:
     wanted = of_oracle(case, dtype)
     plain = None
     for layout, lay in LAYOUTS.items():
-        given = {name: None if array is None else lay(array) for name, array in arrays.items()}
+        given = {name: None if array is None else lay(array.copy()) for name, array in arrays.items()}
         got = results(operator(**given, **case.options, backend=backend))
         assert len(got) == len(wanted)
         for result, expected in zip(got, wanted, strict=True):

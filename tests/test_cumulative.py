@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as hnp
 import detops
 from detops import _checks
 from tests.oracle import oracle
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 
-BACKENDS = ("cython", "numba", "cuda")
 OPERATORS = ("cummax", "cummin")
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import detops
 from tests.oracle import oracle
 from tests.support import onnx_nodes
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import subcases
 from tests.support.processes import output
 
-BACKENDS = ("cython", "numba", "cuda")
 X = np.zeros((2, 4, 5, 6))
 OFFSET = np.zeros((2, 8, 4, 5))
 WEIGHT = np.zeros((3, 4, 2, 2))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import detops
 from tests.oracle import oracle
 from tests.support import onnx_nodes
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 
-BACKENDS = ("cython", "numba", "cuda")
 X = np.zeros((2, 3, 4, 5))
 GRID = np.zeros((2, 6, 7, 2))
 MODES = ("linear", "nearest", "cubic")

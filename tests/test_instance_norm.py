@@ -11,9 +11,9 @@ from detops._cuda import instance_norm as kernels
 from detops._cuda.device import launch
 from tests.oracle import oracle
 from tests.support import onnx_nodes
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 
-BACKENDS = ("cython", "numba", "cuda")
 X = np.zeros((2, 3, 4))
 
 

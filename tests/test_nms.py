@@ -18,11 +18,11 @@ import detops.numba as in_numba
 from detops._core.iou import core_margin
 from detops._cython.cpu import instruction_sets
 from tests.oracle import nms as oracle
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 from tests.support.processes import output
 from tests.test_ptx import compile_all
 
-BACKENDS = ("cython", "numba", "cuda")
 B = np.array([[0.0, 0.0, 10.0, 10.0], [1.0, 0.0, 11.0, 10.0], [20.0, 0.0, 30.0, 10.0]])
 S = np.array([0.8, 0.9, 0.7])
 L = np.array([0, 0, 1])

@@ -7,8 +7,7 @@ import pytest
 
 import detops
 from tests.support import calls
-
-BACKENDS = ("cython", "numba", "cuda")
+from tests.support.comparison import BACKENDS
 
 
 def packed(results: tuple[Any, ...]) -> Any:
@@ -99,6 +98,7 @@ def test_data_that_is_refused(what: str, backend: str) -> None:
 
 # Inputs of the shape and dtype of a result, which the result may overwrite.
 LIKE_A_RESULT = {
+    "batched_nms": ("labels",),  # where every box is kept
     "cummax": ("x",),
     "cummin": ("x",),
     "decode_bbox": ("box_predictions", "anchors"),

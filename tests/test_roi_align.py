@@ -11,10 +11,10 @@ from onnx.reference import ReferenceEvaluator
 import detops
 from tests.oracle import oracle
 from tests.support import onnx_nodes
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 from tests.support.processes import output
 
-BACKENDS = ("cython", "numba", "cuda")
 CPU = ("cython", "numba")
 MODES = ("avg", "max", "corner_max")
 X = np.arange(24.0).reshape(1, 2, 3, 4)

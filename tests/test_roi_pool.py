@@ -8,9 +8,9 @@ from hypothesis.extra import numpy as hnp
 
 import detops
 from tests.oracle import oracle
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 
-BACKENDS = ("cython", "numba", "cuda")
 CPU = ("cython", "numba")
 X = np.arange(24.0).reshape(1, 2, 3, 4)
 ROIS = np.array([[0.0, 0, 0, 3, 2], [0.0, 1, 1, 2, 2]])

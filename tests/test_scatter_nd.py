@@ -10,9 +10,9 @@ import detops
 from detops import _checks
 from tests.oracle import oracle
 from tests.support import onnx_nodes
+from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
 
-BACKENDS = ("cython", "numba", "cuda")
 REDUCTIONS = ("none", "add", "mul", "min", "max")
 D = np.zeros((3, 4))
 TUPLES = np.array([[0], [2]])

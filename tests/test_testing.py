@@ -11,8 +11,8 @@ import detops
 from detops.testing import Arguments, arguments, check_backend
 from tests.oracle import oracle
 from tests.support import calls
+from tests.support.comparison import same
 from tests.support.processes import run
-from tests.test_conformance import same
 
 INTEGERS = ("int8", "uint8", "int64", "bool")
 MORE_DTYPES = {"cummax": INTEGERS, "cummin": INTEGERS, "scatter_nd": INTEGERS}

@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 import detops
+from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
 from tests.emulated_gpu.machine import Array, Machine
-from tests.test_conformance import LAYOUTS, of_oracle, results, same
+from tests.support.comparison import of_oracle, results, same
 
 
 def _reversed(array: np.ndarray) -> np.ndarray:
@@ -31,7 +32,7 @@ def _repeated(array: np.ndarray) -> np.ndarray:
 
 # A GPU's array has no byte order but its own, and is read-only by convention alone.
 ON_DEVICE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    **{name: LAYOUTS[name] for name in ("contiguous", "transposed", "strided")},
+    **{name: LAYOUTS[name] for name in ("contiguous", "transposed", "every second")},
     "reversed": _reversed,
     "repeated": _repeated,
 }
