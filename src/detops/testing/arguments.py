@@ -23,7 +23,8 @@ ODD_SHARE = 2
 def _every_second(array: np.ndarray) -> np.ndarray:
     """Return every second element, along each axis, of a larger array."""
     large = np.zeros([2 * length for length in array.shape], array.dtype)
-    view = large[(*(slice(None, None, 2),) * array.ndim, ...)]
+    index: tuple[Any, ...] = (*[slice(None, None, 2)] * array.ndim, ...)
+    view = large[index]
     view[...] = array
     return view
 
