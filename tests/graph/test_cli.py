@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from detops.graph import _external, cli, report
+from detops.graph._tf_schema import messages
 
 from .models import DATA, decode_model, operators
 
@@ -92,6 +93,66 @@ def test_fuse_onto_itself(tmp_path: Path) -> None:
 def test_bad_input_raises_what_the_command_line_catches(words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"model: cannot read 'nothing\.onnx'"):
         run(*words)
+
+
+def saved_model(folder: Path, name: str = "pos_half") -> Path:
+    saved = messages()["SavedModel"](saved_model_schema_version=1)
+    saved.meta_graphs.add().graph_def.ParseFromString((DATA / f"{name}.pb").read_bytes())
+    (folder / "assets" / "deep").mkdir(parents=True)
+    (folder / "assets" / "deep" / "classes.txt").write_text("cat")
+    (folder / "fingerprint.pb").write_text("of another graph")
+    (folder / "saved_model.pb").write_bytes(saved.SerializeToString())
+    return folder
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_fuse_of_a_saved_model_writes_its_folder(tmp_path: Path, exists: bool) -> None:
+    source, target = saved_model(tmp_path / "source"), tmp_path / "target"
+    if exists:
+        target.mkdir()
+    before = (source / "saved_model.pb").read_bytes()
+    assert run("fuse", source, "-o", target) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
+    assert sorted(path.name for path in target.iterdir()) == ["assets", "saved_model.pb"]
+    assert (target / "assets" / "deep" / "classes.txt").read_text() == "cat"
+    fused = messages()["SavedModel"].FromString((target / "saved_model.pb").read_bytes())
+    assert "DecodeBbox" in {node.op for node in fused.meta_graphs[0].graph_def.node}
+    assert (source / "saved_model.pb").read_bytes() == before
+    assert run("fuse", target, "-o", tmp_path / "again") == 1
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("source", "empty or not there yet"),
+        ("source/inside", "not inside the model's own"),
+        ("full", "empty or not there yet"),
+        ("file", "expected a folder"),
+        ("nowhere/target", "in a folder that exists"),
+    ],
+)
+def test_fuse_of_a_saved_model_overwrites_nothing(tmp_path: Path, target: str, reason: str) -> None:
+    source = saved_model(tmp_path / "source")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"^output: .*{reason}"):
+        run("fuse", source, "-o", tmp_path / target)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_fuse_of_a_saved_model_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = saved_model(tmp_path / "source")
+    monkeypatch.setattr(os, "replace", _full)
+    with pytest.raises(OSError, match="full"):
+        run("fuse", source, "-o", tmp_path / "target")
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def _full(*_: Any) -> None:
+    raise OSError("the disk is full")
 
 
 def test_fuse_into_a_folder_that_is_not_there(tmp_path: Path) -> None:

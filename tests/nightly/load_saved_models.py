@@ -18,7 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
-from detops.graph import fuse_decode_bbox
+from detops.graph import _saved_model, fuse_decode_bbox
 
 v1 = tf.compat.v1
 Arrays = dict[str, np.ndarray]
@@ -63,9 +63,8 @@ def save(make: Callable[..., Mapping[str, Any]], folder: Path) -> None:
 
 def fuse(source: Path, target: Path) -> int:
     """Write the fused model beside whatever else is in the folder; return how many decodes it has."""
-    shutil.copytree(source, target)
     data, findings = fuse_decode_bbox(source)
-    (target / "saved_model.pb").write_bytes(data)
+    _saved_model.write(data, source, target)
     return sum(finding.fused for finding in findings)
 
 

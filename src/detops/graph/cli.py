@@ -37,7 +37,13 @@ def add_parsers(subparsers: Any) -> None:
         description="Write the fused model; exit with 1, and write nothing, where there is nothing to fuse.",
     )
     fuse.add_argument("model", metavar="MODEL", help="path of the model")
-    fuse.add_argument("-o", "--output", metavar="OUT", required=True, help="path of the fused model")
+    fuse.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        required=True,
+        help="path of the fused model (of a folder for a SavedModel's folder)",
+    )
     fuse.set_defaults(run=run_fuse)
 
 
@@ -60,12 +66,16 @@ def run_inspect(arguments: argparse.Namespace) -> int:
 
 def run_fuse(arguments: argparse.Namespace) -> int:
     """Write the fused model and say what changed; return the exit code."""
-    from detops.graph import _external, report
+    from detops.graph import _external, _saved_model, report
     from detops.graph._api import rewrite, search
     from detops.graph._load import load
 
-    output, folder = Path(arguments.output), Path(arguments.model).parent
-    check_writable(output, "output")
+    output, source = Path(arguments.output), Path(arguments.model)
+    folder = source.parent
+    if source.is_dir():
+        _saved_model.check_target(source, output)
+    else:
+        check_writable(output, "output")
     loaded = load(arguments.model)
     if loaded.dialect == "onnx":
         _external.check(loaded.proto, folder)
@@ -79,12 +89,15 @@ def run_fuse(arguments: argparse.Namespace) -> int:
         return NO
     console = _console()
     proto = rewrite(loaded, results)
-    moves = loaded.dialect == "onnx" and folder.resolve() != output.parent.resolve()
-    with (
-        _external.brought(proto, folder, output) if moves else nullcontext(),
-        written_in_one_step(output) as file,
-    ):
-        file.write(loaded.restore(proto))
+    if source.is_dir():
+        _saved_model.write(loaded.restore(proto), source, output)
+    else:
+        moves = loaded.dialect == "onnx" and folder.resolve() != output.parent.resolve()
+        with (
+            _external.brought(proto, folder, output) if moves else nullcontext(),
+            written_in_one_step(output) as file,
+        ):
+            file.write(loaded.restore(proto))
     after = sum(len(graph.nodes) for graph in loaded.reread(proto))
     console.print(report.decode_table(findings))
     print(f"{arguments.output}: fused {len(fused)} of {len(findings)}, {before} nodes before, {after} after")
