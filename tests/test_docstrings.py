@@ -138,6 +138,11 @@ def test_no_page_and_no_message_installs_from_an_index() -> None:
 INDEX = r"""pip install [^\n`"]*"?detops(\[|[\s"`]|$)"""
 
 
+def test_decisions_have_numbers_of_their_own() -> None:
+    numbers = [path.name.partition("-")[0] for path in (ROOT / "docs" / "decisions").glob("*.md")]
+    assert sorted(numbers) == sorted(set(numbers))
+
+
 def test_the_checks_can_fail() -> None:
     with pytest.raises(AssertionError, match="Expected"):
         run_examples(">>> 1 + 1\n3\n", "wrong", {})
