@@ -1,4 +1,4 @@
-"""What a node costs in ONNX Runtime beside a built-in one, as a ratio: ``python -m asv_bench.node_cost``.
+"""The cost of a node in ONNX Runtime beside a built-in one, as a ratio: ``python -m asv_bench.node_cost``.
 
 A chain of nodes runs at two lengths; the difference is the nodes' own cost, without that of the call. The two kinds of
 node take turns in one process, so that a busy machine slows both.

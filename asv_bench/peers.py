@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def instruction_set() -> str:
-    """What the compiled kernels use."""
+    """Return the instruction set that the compiled kernels use."""
     from detops._config import config
 
     return config().get("instruction set", "no compiled kernels")

@@ -1,4 +1,4 @@
-"""What all benchmarks share: an operator timed over backend, dtype and size."""
+"""The base of all benchmarks: an operator timed over backend, dtype and size."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

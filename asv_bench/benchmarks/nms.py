@@ -33,7 +33,7 @@ class BatchedNms(Operator):
 
 
 class NonMaxSuppression(Operator):
-    """What a one-stage detector asks for: few of its scores are high."""
+    """The boxes of a one-stage detector: few of its scores are high."""
 
     operator = "non_max_suppression"
     sizes = {"small": (4, 100), "coco": (80, 8400)}

@@ -1,4 +1,4 @@
-"""What is compared with which peer: a module per operator family.
+"""The comparisons with peers: a module per operator family.
 
 A module has ``rows()``, a generator of :class:`asv_bench.peer.Row` (inputs made there are freed once the row is
 measured), or a list ``ROWS``. A peer that needs a package imports it when it is called, or is made by a helper of

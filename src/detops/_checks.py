@@ -12,7 +12,7 @@ FLOATS = tuple(np.dtype(name) for name in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(sign + str(bits)) for sign in ("int", "uint") for bits in (8, 16, 32, 64))
 BOOL = np.dtype(bool)
 NUMBERS = (*FLOATS, *INTEGERS, BOOL)
-# What boxes may be: integers stand for the same numbers in float64.
+# Dtypes of boxes: integers stand for the same numbers in float64.
 COORDINATES = (*FLOATS, *INTEGERS)
 
 _WORDS = {

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class RoiMode(IntEnum):
-    """What a bin of roi_align takes of its samples."""
+    """How a bin of roi_align combines its samples."""
 
     AVG = 0
     MAX = 1
@@ -28,7 +28,7 @@ class GridMode(IntEnum):
 
 
 class Border(IntEnum):
-    """What lies beyond the ends of an axis that grid_sample samples."""
+    """How grid_sample reads positions beyond the ends of an axis."""
 
     ZEROS = 0
     # The end's own element, repeated.
@@ -49,7 +49,7 @@ class Reduction(IntEnum):
 
 
 class BoxForm(IntEnum):
-    """What the four numbers of a box are to non-maximum suppression."""
+    """The form in which non-maximum suppression takes the four numbers of a box."""
 
     CORNERS = 0
     CORNERS_IN_ANY_ORDER = 1

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-# What a package is called where its module has another name.
+# Names of packages whose module has another name.
 PACKAGES = {"PIL": "pillow"}
 
 

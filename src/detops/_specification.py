@@ -40,7 +40,7 @@ class Array:
 
     @property
     def default(self) -> Any:
-        """What the public function takes where the argument is not given."""
+        """The value that the public function takes where the argument is not given."""
         return None if self.optional else REQUIRED
 
 

@@ -16,7 +16,7 @@ BAD_INPUT = 2
 # returns an exit code, and imports what is heavy or optional only there.
 PARTS = ("detops.demo", "detops.onnx.cli", "detops.graph.cli", "detops._config")
 
-# What the extra "cli" brings.
+# Modules that the extra "cli" brings.
 OPTIONAL = ("onnx", "onnxruntime", "PIL", "rich", "google")
 
 

@@ -33,7 +33,7 @@ Size = tuple[int, ...]  # (height, width) of a page
 
 @dataclass(frozen=True)
 class Settings:
-    """What the detector needs beside its weights; kept in ``detector.json``.
+    """Settings of the detector, which ``detector.json`` holds beside its weights.
 
     Lengths are in pixels of the page; `anchor_sizes` are (width, height) pairs, in the order of the network's
     anchors; `head_scales` are the `scales` of `detops.decode_bbox` for the box head.

@@ -1,4 +1,4 @@
-"""What the search reports: one `Finding` for every subgraph that looks like a box decode."""
+"""The reports of the search: one `Finding` for every subgraph that looks like a box decode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators mean, on symbols and on plain arrays alike.
+"""The meaning of operators, on symbols and on plain arrays alike.
 
 Movement operators move cells, be they values or positions in the pool. Arithmetic builds normal forms where a symbol
 takes part, and computes in the array's own dtype where none does. Integers that stem from open sizes are symbols too.

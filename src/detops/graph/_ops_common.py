@@ -1,4 +1,4 @@
-"""What ONNX's and TensorFlow's operators have in common, once their arguments are known."""
+"""Operators of ONNX and TensorFlow alike, once their arguments are known."""
 
 from __future__ import annotations
 

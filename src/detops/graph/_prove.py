@@ -50,7 +50,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What is to be proved: which tensor is the decode of which, along which axis."""
+    """A claim to be proved: which tensor is the decode of which, along which axis."""
 
     graph: Graph
     nodes: tuple[Node, ...]
@@ -68,7 +68,7 @@ class _Claim:
 
 @dataclass(frozen=True)
 class _Known:
-    """What the cases so far have shown."""
+    """The results of the cases so far."""
 
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None

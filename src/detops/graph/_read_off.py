@@ -46,7 +46,7 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class _Growth:
-    """What stands in the exponential of one axis."""
+    """The argument of the exponential of one axis."""
 
     scale: Fraction
     mean: Fraction

@@ -11,7 +11,7 @@ from detops.graph._view import Graph, Node
 
 @dataclass(frozen=True)
 class Plan:
-    """What a rewrite does to one graph."""
+    """The changes that a rewrite makes to one graph."""
 
     graph: Graph
     proofs: dict[int, Proof]  # by the position of the node that made the output and now gives way

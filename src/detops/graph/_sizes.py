@@ -135,7 +135,7 @@ def quotient(left: Poly, right: Poly) -> Poly | None:
 
 
 class Sizes:
-    """What is known of the symbols that stand for sizes, and what follows for expressions of them."""
+    """Facts about the symbols that stand for sizes, and about expressions of them."""
 
     def __init__(self) -> None:
         self.atoms: dict[int, Atom] = {}

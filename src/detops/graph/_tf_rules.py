@@ -1,4 +1,4 @@
-"""What TensorFlow's operators do to shapes: one rule for each, as far as what comes before a box decode needs."""
+"""Shape rules of TensorFlow's operators: one for each that graphs have before a box decode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _UnknownError(LookupError):
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a node's outputs: their shapes, and the first one's elements where it is a list of integers."""
+    """Known facts of a node's outputs: their shapes, and the first one's elements where it is a list of integers."""
 
     shapes: Sequence[Shape | None]
     value: Sequence[int | None] | None = None
@@ -30,7 +30,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Given:
-    """What a rule may ask of a node; what isn't known ends it."""
+    """Facts of a node for its rule; one that isn't known ends the rule."""
 
     node: Any
     inputs: Sequence[Known]  # each with one output, the one that is read

@@ -28,7 +28,7 @@ def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
 
     def implementation(kinds: Sequence[Any]) -> Callable[..., Any]:
         found = choose(**dict(zip(names, kinds, strict=True)))
-        # Numba knows no parameters that are given by name alone: who calls by position is refused in bind().
+        # Numba knows no parameters that are given by name alone: bind() refuses calls that give them by position.
         found.__defaults__ = tuple(
             parameter.default for parameter in signature.parameters.values() if parameter.default is not parameter.empty
         )

@@ -29,7 +29,7 @@ FITS = ("letterbox", "stretch")
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to a picture before a network sees it.
+    """The preparation of a picture for a network.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def _listed(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
 
-# What exports of these libraries expect, with the files that say so:
+# The preparations that exports of these libraries expect, with the files that say so:
 # mmdet: configs/_base_/datasets/coco_detection.py (scale) and configs/_base_/models/faster-rcnn_r50_fpn.py (numbers,
 #   and the divisor of the padding, which comes after normalization and is 0) of MMDetection.
 # torchvision: models/detection/transform.py; detectors resize and normalize by themselves, and want RGB from 0 to 1.
@@ -358,7 +358,7 @@ def prepared(picture: Picture, dtype: Any, wanted: Layout, preparation: Preparat
 
 
 def _table(levels: Picture, dtype: np.dtype[Any], preparation: Preparation) -> NDArray[Any]:
-    """What the network gets for each level (num_levels, 1 or channels)."""
+    """Return the network's number for each level, (num_levels, 1 or channels)."""
     every = np.arange(np.iinfo(levels.dtype).max + 1, dtype=np.float64)
     return _converted(every[:, None], levels.shape[2], dtype, preparation)
 

@@ -101,7 +101,7 @@ def _own(node: OpRun, name: str, version: int) -> OpRun | None:
 
 
 def _linked(own: OpRun, attributes: dict[str, Any]) -> dict[str, Any]:
-    """What the attributes of the surrounding function hold, as far as a node refers to them."""
+    """Return the attributes of the surrounding function that a node refers to."""
     return {each.ref_attr_name: attributes[each.name] for each in own.onnx_node.attribute if each.ref_attr_name}
 
 

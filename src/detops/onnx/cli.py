@@ -195,7 +195,7 @@ def _run_many(arguments: argparse.Namespace, job: Job, files: dict[str, str], ma
         if folder and os.path.lexists(folder) and not os.path.isdir(folder):
             raise ValueError(f"{argument}: expected a folder for many files, got the file {folder!r}")
     tasks = _tasks(files, many, arguments.output, arguments.draw)
-    # What is wrong with the model is wrong for every file: say it once.
+    # A fault of the model is one for every file: say it once.
     _run.opened(job.model, job.engine, 0, os.path.getmtime(job.model))
     waiting = [task for task in tasks if not all(map(os.path.exists, task.targets()))]
     failed = 0
@@ -283,7 +283,7 @@ def _spread(arguments: argparse.Namespace, job: Job, tasks: list[Task]) -> Gener
 
 
 def _outcome(future: Any) -> str | None:
-    """What went wrong with a task; an exception is Dask's own, such as that its workers died one after another."""
+    """Return why a task failed; an exception is Dask's own, such as that its workers died one after another."""
     try:
         return future.result()
     except Exception as error:

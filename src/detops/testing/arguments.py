@@ -1,4 +1,4 @@
-"""What an operator is called with, and the parts that strategies for it are made of."""
+"""Arguments of one call of an operator, and the parts of the strategies that draw them."""
 
 import math
 from collections.abc import Callable, Sequence
