@@ -212,6 +212,11 @@ def graph(seed: int, number: int) -> tuple[onnx.ModelProto, str, list[int]]:
     low, high = text.add(f"Sub({moved}, {halved})"), text.add(f"Add({moved}, {halved})")
     if text.chance(0.05):
         low, high = high, low
+    if text.chance(0.25):
+        order = text.list_of(*text.pick((1, 0), (1, 0), (1, 0), (0, 0), (0, 1)))
+        low, high = (
+            text.add(f"Gather<axis=-1>({part}, {order})") if text.chance(0.9) else part for part in (low, high)
+        )
     joined = text.add(f"Concat<axis={1 if flat else text.pick(-1, rank - 1)}>({low}, {high})")
     lead = [text.list_of(int(dim)) if dim.isdigit() else None for dim in layout.split(",")]
     if flat or text.chance(0.3):

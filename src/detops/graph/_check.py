@@ -21,7 +21,7 @@ from detops.graph import _run_onnx, _run_tf
 from detops.graph._evaluate import evaluate, evaluate_all, integers_in
 from detops.graph._finding import Refusal
 from detops.graph._ops import Run
-from detops.graph._prove import Proof
+from detops.graph._prove import SWAPPED, Proof
 from detops.graph._schema import ONES, ZEROS, Parameters
 from detops.graph._view import Graph
 
@@ -213,10 +213,12 @@ def _tensorflow_pair(graph: Graph, proof: Proof) -> _Pair:
 
 
 def _as_seen(run: Runner, proof: Proof) -> Runner:
-    """Return a runner of the subgraph that takes and gives what the node does, without the Reshapes around it."""
+    """Return a runner of the subgraph that takes and gives what the node does, without what stands around that."""
 
     def seen(left: Array, right: Array) -> Array:
         result = run(proof.seen(proof.box_predictions, left), proof.seen(proof.anchors, right))
+        if proof.swapped:
+            result = np.take(result, SWAPPED, axis=proof.parameters.axis)
         return result.reshape(left.shape) if proof.tail else result
 
     return _guarded(seen)

@@ -137,7 +137,9 @@ def _unscaled(graph: Graph, candidate: Candidate, proof: Proof, budget: Budget) 
     for predictions in nearer:
         try:
             given = proof.made or proof.anchors
-            plain = prove(graph, predictions, given, proof.decoded_boxes, budget, views=bool(proof.rows))
+            plain = prove(
+                graph, predictions, given, proof.decoded_boxes, budget, views=bool(proof.rows) or proof.swapped
+            )
         except Refusal:
             continue
         if plain.parameters.scales == ONES:

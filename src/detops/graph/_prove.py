@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -24,6 +25,7 @@ from detops.graph._schema import Parameters
 from detops.graph._sizes import Axis, Question, ask_for_cells, axis_of, shown, size_of
 from detops.graph._view import Graph, Node, Shape
 
+SWAPPED = (1, 0, 3, 2)  # y1, x1, y2, x2 of x1, y1, x2, y2, and the other way round
 GUESS: Shape = (None, 4)  # the shape of an input of unknown rank, to find a better reason for a refusal than that
 
 
@@ -41,6 +43,7 @@ class Proof:
     made: Made | None = None  # the anchors, where they are no tensor of the graph yet
     rows: frozenset[str] = frozenset()  # inputs of shape (N, 2, 2), which the node reads as (N, 4)
     tail: tuple[int, ...] = ()  # classes and 4, where the output has two axes for the node's last one
+    swapped: bool = False  # the output has x and y in the other order than the inputs
     alike: bool = False  # it holds for as many anchors as box_predictions only, which the node doesn't ask for itself
 
     def seen(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
@@ -73,6 +76,7 @@ class _Known:
     found: Coefficients | None = None
     dtype: np.dtype[Any] | None = None
     tail: tuple[int, ...] = ()
+    swapped: bool = False
 
 
 def prove(
@@ -86,8 +90,8 @@ def prove(
 ) -> Proof:
     """Prove that `target` is the decode of the two tensors for all values and sizes, or raise `Refusal`.
 
-    With `views`, a Reshape may stand next to the node: rows of (2, 2) are taken as boxes, or an output of
-    (N, classes, 4) as one of (N, 4 * classes).
+    With `views`, a Reshape or a Gather may stand next to the node: rows of (2, 2) are taken as boxes, an output of
+    (N, classes, 4) as one of (N, 4 * classes), or one of x1, y1, x2, y2 as one of y1, x1, y2, x2.
     """
     made = None if isinstance(anchors, str) else anchors
     anchors = anchors if isinstance(anchors, str) else anchors.name
@@ -169,6 +173,7 @@ def _prove_on(claim: _Claim, ours: Shape, theirs: Shape) -> Proof:
         claim.made,
         claim.rows,
         known.tail,
+        known.swapped,
         alike,
     )
 
@@ -215,8 +220,12 @@ def _run(claim: _Claim, case: Case, known: _Known) -> _Known:
     boxes = np.broadcast_to(right.ids, _with(_without(left.ids.shape, claim.axis), claim.axis, 4))
     boxes = _in_rows(boxes, claim.axis, 1)
     outputs = _in_rows(result.ids.reshape(left.ids.shape), claim.axis, claim.width // 4)
+    swapped = known.swapped
     if found is None:
-        found, dtype = read_off(run.pool, outputs, rows, boxes), result.dtype
+        found, swapped = _read(run.pool, outputs, rows, boxes, may_swap=claim.views and claim.width == 4)
+        dtype = result.dtype
+    if swapped:
+        outputs = outputs[..., SWAPPED]
     wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
     if wrong.any():
         row, kind, coordinate = (int(place[0]) for place in np.nonzero(wrong))
@@ -225,7 +234,20 @@ def _run(claim: _Claim, case: Case, known: _Known) -> _Known:
             f"({int(wrong.sum())} of {wrong.size} elements differ)",
             depth=5,
         )
-    return _Known(found, dtype, tail)
+    return _Known(found, dtype, tail, swapped)
+
+
+def _read(
+    pool: Pool, outputs: NDArray[np.int64], rows: NDArray[np.int64], boxes: NDArray[np.int64], *, may_swap: bool
+) -> tuple[Coefficients, bool]:
+    """Read the coefficients off, and tell whether the output has x and y in the other order."""
+    try:
+        return read_off(pool, outputs, rows, boxes), False
+    except Refusal as refusal:
+        if may_swap:
+            with suppress(Refusal):
+                return read_off(pool, outputs[..., SWAPPED], rows, boxes), True
+        raise refusal
 
 
 def _tail(claim: _Claim, found: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from detops.graph._finding import Refusal
 from detops.graph._function_onnx import CAST_LIKE, function_for
-from detops.graph._prove import Proof
+from detops.graph._prove import SWAPPED, Proof
 from detops.graph._rewrite import Plan
 from detops.graph._schema import DOMAIN, VERSION, Parameters
 from detops.graph._view import Graph
@@ -110,7 +110,7 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
 
 
 def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[Any]]:
-    """Let a node read and write boxes where the graph has other axes; return the nodes that go before and after it."""
+    """Let a node read and write boxes as the graph doesn't have them; return the nodes that go before and after it."""
     before, after = [], []
     for place, name in enumerate((proof.box_predictions, proof.anchors)):
         if name in proof.rows:
@@ -123,6 +123,9 @@ def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[An
     if proof.tail:
         node.output[0] = graph.free_name(proof.decoded_boxes, "_rows")
         after += _reshape(node.output[0], proof.decoded_boxes, [-1, *proof.tail])
+    if proof.swapped:
+        node.output[0] = graph.free_name(proof.decoded_boxes, "_swapped")
+        after += _swap(node.output[0], proof.decoded_boxes, proof.parameters.axis)
     return before, after
 
 
@@ -132,6 +135,14 @@ def _reshape(source: str, result: str, shape: list[int]) -> list[Any]:
     value = onnx.numpy_helper.from_array(np.array(shape, np.int64))
     form = onnx.helper.make_node("Constant", [], [f"{source}_to_{result}"], value=value)
     return [form, onnx.helper.make_node("Reshape", [source, form.output[0]], [result], name=result)]
+
+
+def _swap(source: str, result: str, axis: int) -> list[Any]:
+    import onnx
+
+    order = onnx.numpy_helper.from_array(np.array(SWAPPED))
+    listed = onnx.helper.make_node("Constant", [], [f"{source}_order"], value=order)
+    return [listed, onnx.helper.make_node("Gather", [source, listed.output[0]], [result], name=result, axis=axis)]
 
 
 def _as_many(predictions: str, anchors: str, result: str) -> list[Any]:

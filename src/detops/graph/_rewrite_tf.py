@@ -9,7 +9,7 @@ import numpy as np
 
 from detops.graph._finding import Refusal
 from detops.graph._function_tf import INT32, function_for, general_function, make_node
-from detops.graph._prove import Proof
+from detops.graph._prove import SWAPPED, Proof
 from detops.graph._rewrite import Plan
 from detops.graph._tf_schema import messages
 from detops.graph._tf_tensors import number_of, set_tensor
@@ -44,13 +44,16 @@ def _surrounded(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> Any:
             node.input[place] = rows.removesuffix(":0")
     if proof.alike:
         node.input[1] = _as_many(graph_def, graph, proof, node)
-    if not proof.tail:
+    if not proof.tail and not proof.swapped:
         return node
-    rows = graph.free_name(proof.decoded_boxes, "_rows")
+    rows = graph.free_name(proof.decoded_boxes, "_rows" if proof.tail else "_swapped")
     made = graph_def.node.add()
     made.CopyFrom(node)
     made.name = rows.removesuffix(":0")
-    last = _reshape(graph_def, rows, proof.decoded_boxes, [-1, *proof.tail], proof)
+    if proof.tail:
+        last = _reshape(graph_def, rows, proof.decoded_boxes, [-1, *proof.tail], proof)
+    else:
+        last = _swap(graph_def, rows, proof)
     last.device = node.device
     if "_output_shapes" in node.attr:
         last.attr["_output_shapes"].CopyFrom(node.attr["_output_shapes"])
@@ -85,6 +88,16 @@ def _reshape(graph_def: Any, source: str, result: str, shape: Sequence[int], pro
     node = messages()["NodeDef"](name=result.removesuffix(":0"), op="Reshape", input=[source.removesuffix(":0"), form])
     node.attr["T"].type = number_of(proof.dtype)
     node.attr["Tshape"].type = INT32
+    return node
+
+
+def _swap(graph_def: Any, source: str, proof: Proof) -> Any:
+    name, result = source.removesuffix(":0"), proof.decoded_boxes.removesuffix(":0")
+    for constant, value in (("order", SWAPPED), ("axis", proof.parameters.axis)):
+        _add_constant(graph_def, f"{name}_{constant}", np.array(value, np.int32))
+    node = messages()["NodeDef"](name=result, op="GatherV2", input=[name, f"{name}_order", f"{name}_axis"])
+    for key, kind in (("Tparams", number_of(proof.dtype)), ("Tindices", INT32), ("Taxis", INT32)):
+        node.attr[key].type = kind
     return node
 
 
