@@ -34,6 +34,9 @@ def _evaluate(nodes: list[Any], values: dict[str, Any], given: Mapping[str, Any]
                 continue
             attributes = {key: _attribute(value, given) for key, value in node.attr.items()}
             arguments = [values[name] for name in inputs]
+            if attributes.get("T") in TYPES:  # as TensorFlow, which converts nothing by itself
+                floats = {value.dtype.type for value in arguments if value.dtype.kind == "f"}
+                assert floats <= {TYPES[attributes["T"]]}, f"{node.name} is of another type than its inputs"
             if node.op in functions:
                 results = _call(functions[node.op], arguments, attributes, functions)
             else:
