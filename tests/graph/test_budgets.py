@@ -100,6 +100,26 @@ def _sized(size: int, *, of: str = "input") -> onnx.ModelProto:
     return model
 
 
+def _axes_of_type(kind: int) -> onnx.ModelProto:
+    """Return a decode beside a Slice whose axes are of no type that there is."""
+    model = decode_model()
+    model.graph.node.insert(0, helper.make_node("Slice", ["d", "start", "end", "axes"], ["unread"]))
+    for name in ("start", "end", "axes"):
+        model.graph.initializer.append(numpy_helper.from_array(np.array([1]), name))
+    model.graph.initializer[-1].data_type = kind
+    return model
+
+
+def _number_too_large(name: str, kind: int) -> bytes:
+    """Return a decode whose clip holds a number that its type doesn't hold."""
+    graph = graph_def("pos_half")
+    clip = next(node for node in graph.node if node.name.endswith("Minimum/y")).attr["value"].tensor
+    clip.Clear()
+    clip.dtype = kind
+    getattr(clip, name).append(-(1 << 20))
+    return bytes(graph.SerializeToString())
+
+
 def _no_input() -> onnx.ModelProto:
     model = decode_model()
     next(node for node in model.graph.node if node.op_type == "Exp").ClearField("input")
@@ -130,6 +150,11 @@ HOSTILE: dict[str, tuple[Callable[[], Any], list[bool]]] = {
     "more rows than there are": (lambda: _sized((1 << 63) - 1), [False]),
     "more boxes than can be tried": (lambda: _sized(1 << 40), [False]),
     "no rows": (lambda: _sized(0), [False]),
+    "axes of no type": (lambda: _axes_of_type(0), [True]),
+    "axes of an unknown type": (lambda: _axes_of_type(-(1 << 31)), [True]),
+    "axes that are floats": (lambda: _axes_of_type(TensorProto.FLOAT), [True]),
+    "bits that are no half": (lambda: _number_too_large("half_val", 19), [False]),
+    "a number that is no byte": (lambda: _number_too_large("int_val", 4), [False]),
     "an exponential of nothing": (_no_input, []),
     "scalars": (_scalars, [False]),
 }

@@ -286,8 +286,8 @@ def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lo
             graph.value_info.append(onnx.helper.make_value_info(node.output[0], types[node.output[0]]))
             news = True
         if is_standard(node) and node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
-            axes = onnx.numpy_helper.to_array(constants[node.input[3]])
-            news |= _tell_uncut(first, types.get(node.output[0]), axes.ravel().tolist())
+            axes = _integers(constants[node.input[3]])
+            news |= axes is not None and _tell_uncut(first, types.get(node.output[0]), axes)
         for body in bodies(node):
             news |= _tell(body, types, constants, lookup)
     return news
@@ -314,6 +314,18 @@ def _constants(graph: Any) -> Iterator[tuple[str, Any]]:
             for attribute in node.attribute:
                 if attribute.HasField("t") and not attribute.t.external_data:
                     yield node.output[0], attribute.t
+
+
+def _integers(tensor: Any) -> list[int] | None:
+    """Return the elements of a list of integers; None of anything else, or of what is torn."""
+    import onnx
+
+    if tensor.data_type not in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+        return None
+    try:
+        return [int(number) for number in onnx.numpy_helper.to_array(tensor).ravel()]
+    except ValueError:
+        return None
 
 
 def _tell_uncut(source: Any, result: Any, axes: Sequence[int]) -> bool:

@@ -86,7 +86,10 @@ def tensor_value(tensor: Any) -> NDArray[Any] | None:
     else:
         listed = list(getattr(tensor, _VALUE_FIELDS.get(DATA_TYPES[tensor.dtype], "int_val")))
         half = dtype == np.float16  # kept as bits
-        values = np.array(listed, np.uint16).view(np.float16) if half else np.array(listed, dtype)
+        try:
+            values = np.array(listed, np.uint16).view(np.float16) if half else np.array(listed, dtype)
+        except OverflowError:  # a number that the type doesn't hold
+            return None
         if len(values) > count:
             return None
         if len(values) < count:  # the last value fills the rest, and none at all means zeros
