@@ -155,6 +155,16 @@ def test_masked_boxes_of_an_image(pool: Any) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_numbers_beyond_the_type_that_is_computed_in(backend: str) -> None:
+    # No warning, which would be an error here.
+    far, boxes = np.full((1, 4), 1e300), np.float32([[0, 0, 2, 2]])
+    assert np.isnan(detops.encode_bbox(boxes, far, backend=backend)).any()
+    assert detops.nms(boxes.astype(np.float16), [1e300], 0.5, backend=backend).tolist() == [0]
+    features = np.ones((1, 1, 4, 4), np.float16)
+    assert detops.instance_norm(features, [1e300], [0.0], backend=backend).shape == features.shape
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_empty_lists_are_empty(backend: str) -> None:
     given = {"backend": backend}
     assert detops.nms([], [], 0.5, **given).tolist() == []

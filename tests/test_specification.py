@@ -2,6 +2,9 @@
 
 import inspect
 import re
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,22 @@ import detops.numba
 from detops._specification import NUMBERS, OPERATORS, REQUIRED, Array, Option
 from detops.onnx._table import OPERATORS as NODES
 from tests.support import calls
+from tests.support.comparison import BACKENDS
+
+
+class Foreign:
+    """A number as libraries of tensors have it: an array of no axes that can be iterated over by its type alone."""
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+        self.shape = ()
+
+    def item(self) -> Any:
+        return self.number
+
+    def __iter__(self) -> Any:
+        raise TypeError("iteration over a tensor of no axes")
+
 
 OPTIONS = [(operator, option) for operator, found in OPERATORS.items() for option in found.options]
 IDS = [f"{operator}-{option.name}" for operator, option in OPTIONS]
@@ -31,6 +50,87 @@ def test_what_no_option_may_be(operator: str, option: Option) -> None:
         refused(operator, option.name, "other", ValueError)
     if not option.optional:
         refused(operator, option.name, None, ValueError if option.kind == "word" else TypeError)
+
+
+class Unspeakable:
+    """What cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+HOSTILE = {
+    **{f"10**{power}": 10**power for power in (18, 20, 400, 5000)},
+    **{f"-10**{power}": -(10**power) for power in (18, 20, 400, 5000)},
+    **{f"2**{power}": 2**power for power in (31, 32, 62, 63, 64)},
+    **{f"{number}": number for number in (1e38, 1e39, 1e300, -1e300, 5e-324, np.inf, -np.inf, np.nan, 1 + 2j)},
+    "a fraction": Fraction(10**400, 3),
+    "a decimal": Decimal(1),
+    "a date": np.datetime64(1, "s"),
+    "no axes": np.array(1),
+    "no axes, a float": np.array(1.0, np.float16),
+    "no axes, a bool": np.array(True),
+    "no axes, complex": np.array(1j),
+    "no axes, text": np.array("1"),
+    "masked": np.ma.masked,
+    "of another library": SimpleNamespace(shape=(), item=lambda: 1),
+    "one axis": np.array([1.0]),
+    "a large array": np.ones((200, 200)),
+    "a table": [[1, 2], [3, 4]],
+    "a long list": [1] * 1000,
+    "sizes that are hostile": (2**63, 10**400),
+    "text": "12",
+    "bytes": b"ab",
+    "lines": "one\ntwo",
+    "a set": {1, 2},
+    "a mapping": {1: 2},
+    "None": None,
+    "an object": object(),
+    "unspeakable": Unspeakable(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:tid=")  # arithmetic of the simulator
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_hostile_values(operator: str, backend: str) -> None:
+    """Whatever an option is, the call works, or ends in one short line that names an argument."""
+    case = calls.ordinary(operator)
+    arguments = "|".join(each.name for each in OPERATORS[operator].parameters)
+    for option in OPERATORS[operator].options:
+        for what, value in HOSTILE.items():
+            given = {**case.options, option.name: value, "backend": backend}
+            try:
+                getattr(detops, operator)(**case.cast("float32"), **given)
+            except (TypeError, ValueError) as error:
+                text = str(error)
+                assert re.fullmatch(rf"({arguments})\b.*: expected .{{,300}}", text), (option.name, what, text)
+            except Exception as error:
+                raise AssertionError(f"{option.name}, {what}: {error!r}") from error
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_backends(what: str) -> None:
+    if HOSTILE[what] is None:
+        return
+    for call in (lambda backend: detops.cummax([1], backend=backend), lambda b: detops.use_backend(b).__enter__()):
+        with pytest.raises(ValueError, match=r"^backend: expected .{,250}$"):
+            call(HOSTILE[what])
+
+
+@pytest.mark.parametrize("scalar", [np.array, np.float64, np.asanyarray, Foreign])
+def test_numbers_of_other_kinds(scalar: Any) -> None:
+    """Arrays of no axes and scalars of other libraries are numbers."""
+    boxes, scores = np.array([[0.0, 0, 4, 4], [0, 0, 4, 3], [0, 0, 4, 2]]), np.array([0.9, 0.8, 0.7])
+    assert detops.nms(boxes, scores, scalar(0.6), score_threshold=scalar(0.1)).tolist() == [0, 2]
+    maps, rois = np.arange(16.0).reshape(1, 1, 4, 4), np.array([[0.0, 0, 0, 4, 4]])
+    if scalar is not np.float64:
+        kept = detops.nms(boxes, scores, 0.6, max_output_boxes=scalar(1), offset=scalar(0))
+        assert kept.tolist() == [0]
+        wanted = detops.roi_align(maps, rois, 2, aligned=False)
+        got = detops.roi_align(maps, rois, scalar(2), aligned=scalar(False), sampling_ratio=scalar(0))
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(detops.roi_align(maps, rois, (scalar(2), 2), aligned=False), wanted)
 
 
 @pytest.mark.parametrize(("operator", "option"), OPTIONS, ids=IDS)

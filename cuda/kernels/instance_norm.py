@@ -6,6 +6,7 @@ holds the digits that float32 loses where the mean is far from 0.
 
 import numpy as np
 
+from detops import _checks
 from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, sum_and_rest
 from detops._core.scalar import typed
 from detops._cuda.device import cuda, empty, jit, launch, to_device
@@ -81,7 +82,7 @@ def instance_norm(x, scale, bias, epsilon, out):
     spreads = empty((instances, blocks), x.dtype)
     parts = empty((instances, 3), x.dtype)
     # An epsilon that float32 takes for 0 would divide equal elements by 0.
-    small = max(x.dtype.type(epsilon), np.finfo(x.dtype).tiny)
+    small = max(x.dtype.type(_checks.rounded(epsilon, x.dtype)), np.finfo(x.dtype).tiny)
     launch(moments_of_blocks, instances * blocks, source, means, spreads)
     launch(parts_of_instances, instances, size, means, spreads, scale, small, parts)
     launch(normalize, x.size, source, parts, bias, target)

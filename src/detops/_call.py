@@ -46,6 +46,12 @@ class Space(Protocol):
         """Let what the caller does next come after all that was launched."""
 
 
+def _rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return an array C-contiguous and of another dtype. What is out of its range is inf: rounding, not an error."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return np.asarray(array, dtype, order="C")
+
+
 class Host:
     """NumPy arrays."""
 
@@ -57,9 +63,9 @@ class Host:
         if array.dtype == dtype and flags.c_contiguous and flags.aligned:
             return array
         try:
-            cast = np.asarray(array, dtype, order="C")
+            cast = np.asarray(array, dtype, order="C") if array.dtype == dtype else _rounded(array, dtype)
         except MemoryError:
-            cast = _memory.with_room(np.asarray, array, dtype, order="C")
+            cast = _memory.with_room(_rounded, array, dtype)
         # Elements that lie where C's type may not are copied as those of another layout are.
         return cast if cast.flags.aligned else _memory.with_room(np.array, cast, order="C")
 

@@ -3,10 +3,13 @@
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+
+from detops import _plain
 
 FLOATS = tuple(np.dtype(name) for name in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(sign + str(bits)) for sign in ("int", "uint") for bits in (8, 16, 32, 64))
@@ -14,6 +17,11 @@ BOOL = np.dtype(bool)
 NUMBERS = (*FLOATS, *INTEGERS, BOOL)
 # Dtypes of boxes: integers stand for the same numbers in float64.
 COORDINATES = (*FLOATS, *INTEGERS)
+
+# Numbers below it need no question whether float32 holds them.
+_ORDINARY = 1e38
+# How much of a value a message shows.
+_LONGEST = 100
 
 _WORDS = {
     FLOATS: "dtype float16, float32 or float64",
@@ -26,6 +34,15 @@ _WORDS = {
 def native(dtype: np.dtype) -> np.dtype:
     """Return a dtype in native byte order; strings of variable width have none to ask for."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def shown(value: Any) -> str:
+    """Return what a value looks like, in one line and not at length."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an integer of thousands of digits, or a repr that fails
+        return f"an object of {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... of {type(value).__name__}"
 
 
 def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
@@ -60,15 +77,16 @@ def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int 
     # Python's own numbers are the usual case, here and in the other checks.
     if type(value) is not int:
         try:
-            if isinstance(value, bool | np.bool_):
+            item = _item(value)
+            if isinstance(item, bool | np.bool_):
                 raise TypeError
-            number = operator.index(value)
+            number = operator.index(item)
         except TypeError:
-            raise TypeError(f"{name}: expected an integer, got {value!r}") from None
+            raise TypeError(f"{name}: expected an integer, got {shown(value)}") from None
     if at_least is not None and number < at_least:
-        raise ValueError(f"{name}: expected at least {at_least}, got {number}")
+        raise ValueError(f"{name}: expected at least {at_least}, got {shown(number)}")
     if at_most is not None and number > at_most:
-        raise ValueError(f"{name}: expected at most {at_most}, got {number}")
+        raise ValueError(f"{name}: expected at most {at_most}, got {shown(number)}")
     return number
 
 
@@ -83,22 +101,59 @@ def real(
     """Return the value as a float; TypeError if it is no real number, ValueError for one that is out of range."""
     # Python's own numbers are the usual case, and the other questions take a microsecond.
     if type(value) is not float and type(value) is not int:
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
+        given, value = value, _item(value)
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating):
-            raise TypeError(f"{name}: expected a real number, got {value!r}")
+            raise TypeError(f"{name}: expected a real number, got {shown(given)}")
     try:
         number = float(value)
     except OverflowError:
-        number = math.copysign(math.inf, value)
+        raise ValueError(f"{name}: expected a number in the range of float64, got {shown(value)}") from None
     # Taken from itself, an infinity is NaN, and so is NaN.
     if number - number != 0 and (finite or number != number):
         raise ValueError(f"{name}: expected a {'finite ' if finite else ''}number, got {number}")
     if positive and number <= 0:
-        raise ValueError(f"{name}: expected a number above 0, got {number}")
+        raise ValueError(f"{name}: expected a number above 0, got {shown(number)}")
     if between is not None and not between[0] <= number <= between[1]:
-        raise ValueError(f"{name}: expected a number from {between[0]} to {between[1]}, got {number}")
+        raise ValueError(f"{name}: expected a number from {between[0]} to {between[1]}, got {shown(number)}")
     return number
+
+
+def _has_no_axes(value: Any) -> bool:
+    """Whether a value is an array of no axes, of NumPy or of another library."""
+    if isinstance(value, np.ndarray):
+        return np.asarray(value).ndim == 0
+    return getattr(value, "shape", None) == ()
+
+
+def _item(value: Any) -> Any:
+    """Return the number in an array of no axes, anything else as it is."""
+    if type(value) is int or not _has_no_axes(value) or not hasattr(value, "item") or _plain.masks(value):
+        return value
+    return np.asarray(value).item() if isinstance(value, np.ndarray) else value.item()
+
+
+def rounded(value: float, dtype: np.dtype) -> float:
+    """Return a number as a type rounds it. Beyond its range that is infinity, without a warning."""
+    if dtype.char == "d":
+        return value
+    if value == 0 or 1e-30 < abs(value) < 1e30:
+        return float(np.float32(value))
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float64(value).astype(dtype))
+
+
+def in_range(values: tuple[float, ...], dtype: np.dtype) -> tuple[float, ...]:
+    """Return numbers with infinity for those beyond the range of a type, to which kernels round them."""
+    if not values or (max(values) < _ORDINARY and min(values) > -_ORDINARY):
+        return values
+    return tuple(rounded(value, dtype) for value in values)
+
+
+def result_shape(name: str, shape: Sequence[int], dtype: np.dtype) -> None:
+    """Raise ValueError, in the name of the argument that makes it large, for a result that no array can hold."""
+    # NumPy counts an axis of no elements as one of one.
+    if math.prod(max(length, 1) for length in shape) * dtype.itemsize > sys.maxsize:
+        raise ValueError(f"{name}: expected a result of less than 2**63 bytes, got shape {shown(tuple(shape))}")
 
 
 def items(value: Any) -> tuple[Any, ...] | None:
@@ -109,15 +164,14 @@ def items(value: Any) -> tuple[Any, ...] | None:
     if value is None or type(value) is float or type(value) is int:
         return None
     scalar = isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable)
-    scalar = scalar or (isinstance(value, np.ndarray) and value.ndim == 0)
-    return None if scalar else tuple(value)
+    return None if scalar or _has_no_axes(value) else tuple(value)
 
 
 def reals(name: str, values: Any, count: int, *, finite: bool = True) -> tuple[float, ...]:
     """Return `count` numbers as a tuple of floats."""
     numbers = items(values)
     if numbers is None:
-        raise TypeError(f"{name}: expected {count} numbers, got {values!r}")
+        raise TypeError(f"{name}: expected {count} numbers, got {shown(values)}")
     if len(numbers) != count:
         raise ValueError(f"{name}: expected {count} numbers, got {len(numbers)}")
     found = []
@@ -133,23 +187,24 @@ def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:
     if both is None:
         both = (value, value)
     if len(both) != 2:
-        raise ValueError(f"{name}: expected an int or (height, width), got {both!r}")
+        raise ValueError(f"{name}: expected an int or (height, width), got {shown(both)}")
     first, second = both
     return integer(name, first, at_least=at_least), integer(name, second, at_least=at_least)
 
 
 def flag(name: str, value: Any) -> bool:
     """Return a bool; TypeError for anything but a bool or the integers 0 and 1."""
-    if isinstance(value, bool | np.bool_) or (isinstance(value, int | np.integer) and value in (0, 1)):
-        return bool(value)
-    raise TypeError(f"{name}: expected a bool, got {value!r}")
+    item = _item(value)
+    if isinstance(item, bool | np.bool_) or (isinstance(item, int | np.integer) and item in (0, 1)):
+        return bool(item)
+    raise TypeError(f"{name}: expected a bool, got {shown(value)}")
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """Return the value if it is one of the options; ValueError otherwise."""
     options = tuple(options)
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, options))}, got {value!r}")
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, options))}, got {shown(value)}")
     return value
 
 
@@ -158,11 +213,11 @@ def axis(name: str, value: Any, ndim: int) -> int:
     number = integer(name, value)
     count = max(ndim, 1)
     if not -count <= number < count:
-        raise ValueError(f"{name}: expected an axis from {-count} to {count - 1}, got {number}")
+        raise ValueError(f"{name}: expected an axis from {-count} to {count - 1}, got {shown(number)}")
     return number % count
 
 
 def divisible(what: str, number: int, name: str, divisor: int) -> None:
     """Raise ValueError unless a number is a multiple of another argument."""
     if number % divisor:
-        raise ValueError(f"{what}: expected a multiple of {name}, {divisor}, got {number}")
+        raise ValueError(f"{what}: expected a multiple of {name}, {shown(divisor)}, got {shown(number)}")

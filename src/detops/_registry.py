@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
+from detops import _checks
 from detops._extras import hint
 from detops._specification import KERNELS
 
@@ -96,8 +97,10 @@ def _caller() -> int:
 
 def require(backend: str) -> None:
     """Raise ValueError for an unknown backend, BackendError for one that cannot run here."""
-    if backend not in BACKENDS:
-        raise ValueError(f"backend: expected one of {', '.join(map(repr, BACKENDS))} or None, got {backend!r}")
+    if not isinstance(backend, str) or backend not in BACKENDS:
+        raise ValueError(
+            f"backend: expected one of {', '.join(map(repr, BACKENDS))} or None, got {_checks.shown(backend)}"
+        )
     _load_backend(backend)
 
 

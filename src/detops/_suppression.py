@@ -29,7 +29,7 @@ def labels_of(call: Call, count: int) -> Any:
 
 def iou_threshold(value: Any, dtype: np.dtype) -> float:
     """Return the threshold, checked and rounded to the type that IoUs are computed in."""
-    return _rounded(_checks.real("iou_threshold", value, between=(0, 1)), dtype)
+    return _checks.rounded(_checks.real("iou_threshold", value, between=(0, 1)), dtype)
 
 
 def score_threshold(value: Any, dtype: np.dtype, strict: bool = True) -> tuple[float, bool]:
@@ -40,7 +40,7 @@ def score_threshold(value: Any, dtype: np.dtype, strict: bool = True) -> tuple[f
     if value is None and strict:
         return -np.inf, False
     threshold = _checks.real("score_threshold", value, finite=False)
-    return _rounded(threshold, dtype) if strict or threshold > 0 else -np.inf, strict
+    return _checks.rounded(threshold, dtype) if strict or threshold > 0 else -np.inf, strict
 
 
 def score_thresholds(
@@ -66,12 +66,3 @@ def limit(name: str, value: Any, count: int) -> int:
 def offset(value: Any) -> float:
     """Return what is added to widths and heights."""
     return float(_checks.integer("offset", value, at_least=0, at_most=1))
-
-
-def _rounded(value: float, dtype: np.dtype) -> float:
-    if dtype.char == "d":
-        return value
-    if value == 0 or 1e-30 < abs(value) < 1e30:
-        return float(np.float32(value))
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.float64(value).astype(dtype))

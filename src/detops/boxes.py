@@ -180,9 +180,9 @@ def _transform(
     call.kernel(kernel, dtype)(
         call.cast(name, dtype),
         call.cast("anchors", dtype),
-        *attributes,
-        scales,
-        means,
+        *_checks.in_range(attributes, dtype),
+        _checks.in_range(scales, dtype),
+        _checks.in_range(means, dtype),
         classes,
         inner,
         *results.buffers,

@@ -106,12 +106,12 @@ def deform_conv2d(
     """
     call = Call(backend, x=x, offset=offset, weight=weight, bias=bias, mask=mask)
     dtype = call.check_dtype(_checks.FLOATS, "x", "offset", "weight", "bias", "mask")
-    strides = _checks.pair("stride", stride, at_least=1)
-    dilations = _checks.pair("dilation", dilation, at_least=1)
+    strides = _steps("stride", stride)
+    dilations = _steps("dilation", dilation)
     sides = _sides(padding)
     groups = _checks.integer("groups", groups, at_least=1)
     offset_groups = _checks.integer("offset_groups", offset_groups, at_least=1)
-    step = 0 if im2col_step is None else _checks.integer("im2col_step", im2col_step, at_least=1)
+    step = 0 if im2col_step is None else min(_checks.integer("im2col_step", im2col_step, at_least=1), MOST_PADDED)
     shape = _result_shape(call, strides, sides, dilations, groups, offset_groups)
     results = call.results(out, (shape, _checks.native(call["x"].dtype), dtype))
     if 0 not in shape:
@@ -132,13 +132,19 @@ def deform_conv2d(
 MOST_PADDED = 1 << 60
 
 
+def _steps(name: str, value: Any) -> tuple[int, int]:
+    """Return a stride or dilation. One beyond all positions is never taken, and need not fit an index."""
+    rows, columns = _checks.pair(name, value, at_least=1)
+    return min(rows, MOST_PADDED), min(columns, MOST_PADDED)
+
+
 def _sides(padding: Any) -> tuple[int, ...]:
     """Return the padding as (top, left, bottom, right)."""
     items = _checks.items(padding)
     if items is None:
         items = (padding,) * 2
     if len(items) not in (2, 4):
-        raise ValueError(f"padding: expected an int, 2 or 4 ints, got {items!r}")
+        raise ValueError(f"padding: expected an int, 2 or 4 ints, got {_checks.shown(items)}")
     numbers = tuple(_checks.integer("padding", item, at_least=0) for item in items)
     return numbers if len(numbers) == 4 else numbers * 2
 
@@ -164,7 +170,9 @@ def _result_shape(
     for axis in range(2):
         padded = x[2 + axis] + sides[axis] + sides[2 + axis]
         if padded > MOST_PADDED:
-            raise ValueError(f"padding: expected a padded {'HW'[axis]} of at most {MOST_PADDED}, got {padded}")
+            raise ValueError(
+                f"padding: expected a padded {'HW'[axis]} of at most {MOST_PADDED}, got {_checks.shown(padded)}"
+            )
         reach = dilation[axis] * (weight[2 + axis] - 1) + 1
         if padded < reach:
             raise ValueError(f"x: expected a padded {'HW'[axis]} of at least the kernel's {reach}, got {padded}")

@@ -104,12 +104,13 @@ def roi_align(
     """
     call, dtype, images = _rois.prepare(backend, features, rois, batch_indices)
     bins = _checks.pair("output_size", output_size, at_least=1)
-    scale = _checks.real("spatial_scale", spatial_scale, positive=True)
+    (scale,) = _checks.in_range((_checks.real("spatial_scale", spatial_scale, positive=True),), dtype)
     # A ratio beyond the limits need not fit an index.
     ratio = max(min(_checks.integer("sampling_ratio", sampling_ratio), MAX_POINTS + 1), 0)
     shifted = _checks.flag("aligned", aligned)
     number = MODES[_checks.choice("mode", mode, MODES)]
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)
+    _checks.result_shape("output_size", shape, dtype)
     results = call.results(out, (shape, _checks.native(call["features"].dtype), dtype))
     boxes = call.cast("rois", dtype)
     points = call.space.empty(shape[:1], np.dtype(np.int64))

@@ -85,8 +85,9 @@ def roi_pool(
     """
     call, dtype, images = _rois.prepare(backend, features, rois, batch_indices)
     bins = _checks.pair("output_size", output_size, at_least=1)
-    scale = _checks.real("spatial_scale", spatial_scale, positive=True)
+    (scale,) = _checks.in_range((_checks.real("spatial_scale", spatial_scale, positive=True),), dtype)
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)
+    _checks.result_shape("output_size", shape, dtype)
     results = call.results(out, (shape, _checks.native(call["features"].dtype), dtype))
     call.kernel("roi_pool", dtype)(
         call.cast("features", dtype), call.cast("rois", dtype), images, bins, scale, *results.buffers
