@@ -14,6 +14,8 @@ from numba.core.errors import TypingError
 import detops
 import detops.numba
 from detops._checks import NUMBERS
+from detops._numba.nms import suppressed
+from detops._numba.roi_align import add_tap
 from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
 from tests.support import calls
@@ -105,6 +107,15 @@ def test_constants_and_keywords_in_a_users_function(operator: str) -> None:
     arguments = {**case.cast("float32"), **case.options}
     found = agree(operator, arguments, lambda **given: users(*(given[name] for name in case.arrays)))
     assert not isinstance(found, Exception)
+
+
+@pytest.mark.parametrize(("operator", "function"), [("nms", suppressed), ("roi_align", add_tap)])
+def test_a_count_from_zero_on_is_no_constant(operator: str, function: Any) -> None:
+    """Numba would compile what is called with it once for the 0 and once for the variable."""
+    case = calls.ordinary(operator)
+    getattr(detops.numba, operator)(**case.cast("float32"), **case.options)
+    kinds = [tuple(map(numba.types.unliteral, signature)) for signature in function.overloads]
+    assert len(kinds) == len(set(kinds)) > 0
 
 
 MIXES = [

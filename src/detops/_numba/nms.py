@@ -4,7 +4,7 @@ import numpy as np
 
 from detops._codes import BoxForm
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
-from detops._numba.spread import jit, read_only, spread
+from detops._numba.spread import ZERO, jit, read_only, spread
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
 LANES = 64
@@ -96,7 +96,7 @@ def select(order, boxes, threshold, limit, form, offset):
     kept = np.zeros((5, min(limit, order.size) + LANES), boxes.dtype)
     # A box that begins at infinity overlaps nothing, whatever the offset.
     kept[0] = np.inf
-    compared = 0
+    compared = ZERO
     selected = 0
     for at in range(order.size):
         if selected == limit:

@@ -6,10 +6,7 @@ import numpy as np
 from detops._codes import RoiMode
 from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
-from detops._numba.spread import jit, spread
-
-# A length that is not asked for: no constant, for which Numba would compile all again.
-NOWHERE = np.int64(0)
+from detops._numba.spread import ZERO, jit, spread
 
 
 @jit
@@ -33,7 +30,7 @@ def sides_of(roi, output_size, height, width, scale, ratio, aligned):
 def points_loop(begin, end, rois, output_size, scale, ratio, aligned, points):
     """One item is one roi."""
     for r in range(begin, end):
-        y, x = sides_of(rois[r], output_size, NOWHERE, NOWHERE, scale, ratio, aligned)
+        y, x = sides_of(rois[r], output_size, ZERO, ZERO, scale, ratio, aligned)
         points[r] = grid_points(y[3] * y[2], x[3] * x[2]) if y[5] and x[5] else 0
 
 
@@ -73,7 +70,7 @@ def plan_side(side, real):
     at = np.empty(most, np.int64)
     weights = np.empty(most, real)
     ends = np.zeros(bins + 1, np.int64)
-    end, lowest, highest = 0, size, 0
+    end, lowest, highest = ZERO, size, 0
     for i in range(bins):
         first = end
         for sample in range(grid):

@@ -18,6 +18,9 @@ OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
 jit = numba.njit(**OPTIONS)
 
+# Where a count or an index begins that a function is called with: for a 0 in the text Numba would compile it once more.
+ZERO = np.int64(0)
+
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
