@@ -31,12 +31,12 @@ def efficientdet(order: str = "xyxy", *, shape: str = "[B,N,4]", anchors: str = 
     for axis, size in (("y", "h"), ("x", "w")):
         lines += [
             f"sum_{axis} = Add({axis}1, {axis}2)",
-            f"centre_{axis} = Div(sum_{axis}, two)",
+            f"center_{axis} = Div(sum_{axis}, two)",
             f"{size}_a = Sub({axis}2, {axis}1)",
             f"grown_{size} = Exp(t{size})",
             f"{size} = Mul(grown_{size}, {size}_a)",
             f"offset_{axis} = Mul(t{axis}, {size}_a)",
-            f"moved_{axis} = Add(offset_{axis}, centre_{axis})",
+            f"moved_{axis} = Add(offset_{axis}, center_{axis})",
             f"half_{size} = Div({size}, two)",
             f"{axis}_min = Sub(moved_{axis}, half_{size})",
             f"{axis}_max = Add(moved_{axis}, half_{size})",
