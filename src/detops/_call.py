@@ -47,8 +47,10 @@ class Space(Protocol):
 
 
 def _rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return an array C-contiguous and of another dtype. What is out of its range is inf: rounding, not an error."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    """Return an array C-contiguous and of a dtype. What is out of its range is inf: rounding, not an error."""
+    if not array.dtype.kind == dtype.kind == "f" or array.dtype.itemsize <= dtype.itemsize:
+        return np.asarray(array, dtype, order="C")
+    with np.errstate(over="ignore", under="ignore"):
         return np.asarray(array, dtype, order="C")
 
 
@@ -63,7 +65,7 @@ class Host:
         if array.dtype == dtype and flags.c_contiguous and flags.aligned:
             return array
         try:
-            cast = np.asarray(array, dtype, order="C") if array.dtype == dtype else _rounded(array, dtype)
+            cast = _rounded(array, dtype)
         except MemoryError:
             cast = _memory.with_room(_rounded, array, dtype)
         # Elements that lie where C's type may not are copied as those of another layout are.

@@ -18,8 +18,12 @@ NUMBERS = (*FLOATS, *INTEGERS, BOOL)
 # Dtypes of boxes: integers stand for the same numbers in float64.
 COORDINATES = (*FLOATS, *INTEGERS)
 
+# What options are in most calls.
+_USUAL = {(), (1.0,), (-math.inf, math.inf), (0.0,) * 4, (1.0,) * 4}
 # Numbers below it need no question whether float32 holds them.
 _ORDINARY = 1e38
+# Four axes shorter than it hold numbers of 8 bytes in any case.
+_USUAL_LENGTH = 1 << 15
 # How much of a value a message shows.
 _LONGEST = 100
 
@@ -144,13 +148,15 @@ def rounded(value: float, dtype: np.dtype) -> float:
 
 def in_range(values: tuple[float, ...], dtype: np.dtype) -> tuple[float, ...]:
     """Return numbers with infinity for those beyond the range of a type, to which kernels round them."""
-    if not values or (max(values) < _ORDINARY and min(values) > -_ORDINARY):
+    if values in _USUAL or (max(values) < _ORDINARY and min(values) > -_ORDINARY):
         return values
     return tuple(rounded(value, dtype) for value in values)
 
 
 def result_shape(name: str, shape: Sequence[int], dtype: np.dtype) -> None:
     """Raise ValueError, in the name of the argument that makes it large, for a result that no array can hold."""
+    if max(shape) < _USUAL_LENGTH:
+        return
     # NumPy counts an axis of no elements as one of one.
     if math.prod(max(length, 1) for length in shape) * dtype.itemsize > sys.maxsize:
         raise ValueError(f"{name}: expected a result of less than 2**63 bytes, got shape {shown(tuple(shape))}")
@@ -194,6 +200,8 @@ def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:
 
 def flag(name: str, value: Any) -> bool:
     """Return a bool; TypeError for anything but a bool or the integers 0 and 1."""
+    if type(value) is bool:
+        return value
     item = _item(value)
     if isinstance(item, bool | np.bool_) or (isinstance(item, int | np.integer) and item in (0, 1)):
         return bool(item)
