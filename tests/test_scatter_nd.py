@@ -91,7 +91,7 @@ def test_errors(data, indices, updates, options, error, message):
 @pytest.mark.parametrize(
     ("indices", "message"),
     [
-        (np.array([[[0, 0], [0, 4]]]), "(3, 4), got (0, 4) at (0, 1)"),
+        (np.array([[[-3, -4], [0, 4]]]), "(3, 4), got (0, 4) at (0, 1)"),
         (np.array([[[0, 0], [-4, 0]]]), "(3, 4), got (-4, 0) at (0, 1)"),
         (np.array([[[0, 0], [0, 9]], [[3, 0], [0, 0]]], np.int8), "(3, 4), got (0, 9) at (0, 1)"),
         (np.array([[np.iinfo(np.int64).min, 0]]), f"(3, 4), got ({-(2**63)}, 0) at (0,)"),

@@ -48,7 +48,7 @@ def score_thresholds(
 ) -> tuple[np.ndarray | None, float, bool]:
     """Return a threshold for each class, or None where one holds for all; the least of them; and whether it is strict.
 
-    So many classes, or None for as many as there are thresholds.
+    `classes` is the number of classes; None for as many as there are thresholds.
     """
     numbers = _checks.items(value)
     if numbers is None:

@@ -1,7 +1,7 @@
 """All that runs for a long time: ``python tests/nightly/everything.py [--seconds N] [--seed N]``.
 
-Each part of ``stress.py``, the damaged files of ``fuzz_files.py`` and the parts under each sanitizer run for so many
-seconds; one that fails does not keep the others from running.
+Each part of ``stress.py``, the damaged files of ``fuzz_files.py`` and the parts under each sanitizer run for N seconds;
+one that fails does not keep the others from running.
 """
 
 import argparse

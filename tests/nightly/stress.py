@@ -1,6 +1,6 @@
 """Kernels, threads and memory under stress: ``python -m tests.nightly.stress [PART ...] [--seconds N] [--seed N]``.
 
-The parts, each of which runs for so many seconds:
+The parts, each of which runs for N seconds:
 
 shapes      random shapes, empty ones too, layouts, dtypes and numbers of threads; results lie between guards
 parameters  options that are absurd: a call returns, or raises one line that names the option
@@ -256,7 +256,7 @@ def parameters(rng: np.random.Generator, left: Callable[[], bool]) -> int:
 
 @contextlib.contextmanager
 def room(mib: float) -> Iterator[None]:
-    """Limit the process's memory to so many MiB more than it has mapped, or less."""
+    """Limit the process's memory to `mib` MiB more than it has mapped, or less."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + int(mib * MIB), before[1]))

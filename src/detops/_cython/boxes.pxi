@@ -7,7 +7,7 @@ cdef struct Boxes:
     Py_ssize_t anchor_count
     # Boxes in a row that share an anchor.
     Py_ssize_t classes
-    # So many boxes have their first coordinates side by side, then their second ones, and so on; 1 for (boxes, 4).
+    # Boxes whose first coordinates lie side by side, then their second ones, and so on; 1 for (boxes, 4).
     Py_ssize_t inner
     double[4] scales
     double[4] means

@@ -41,7 +41,7 @@ cdef inline void load_planes(
 cdef inline void load_boxes(
     const real* source, Py_ssize_t start, Py_ssize_t count, real (*target)[BLOCK]
 ) noexcept nogil:
-    """So many boxes, as those from a start on of a block."""
+    """Load `count` boxes into a block, from `start` on."""
     cdef Py_ssize_t j
     for j in range(count):
         target[0][start + j] = source[4 * j]

@@ -7,7 +7,7 @@ cdef struct Nms:
     const real* score_thresholds
     long long* selected
     Py_ssize_t count
-    # So many of highest score take part: of each label, where there are any.
+    # Boxes of highest score that take part: of each label, where there are any.
     Py_ssize_t top_k
     Py_ssize_t limit
     double iou_threshold
