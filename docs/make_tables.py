@@ -6,9 +6,11 @@
 """
 
 import argparse
+import functools
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import detops
@@ -52,6 +54,27 @@ def page_of(operator: str) -> str:
     return found[0]
 
 
+def signatures(page: str) -> str:
+    """The calls of the operators of a page."""
+    found = [name for name in OPERATORS if page_of(name) == page]
+    # Its own first; of a family, in the order of the specification.
+    found.sort(key=lambda name: f"{name}.md" != page)
+    return f"```text\n{''.join(map(call, found))}```\n"
+
+
+def call(operator: str) -> str:
+    """A call of an operator as text: the names of its results, and its parameters with their defaults."""
+    signature = inspect.signature(getattr(detops, operator))
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+    results = ", ".join(result.name for result in OPERATORS[operator].results)
+    head = f"{results} = detops.{operator}("
+    text = str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))[1:]
+    # No line ends inside a default.
+    text = re.sub(r"(?<=\d), (?=\d)", ",\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(head + text, 110, subsequent_indent=" " * len(head), break_on_hyphens=False)
+    return "".join(f"{line}\n" for line in lines).replace("\N{NO-BREAK SPACE}", " ")
+
+
 def has_kernels(operator: str, backend: str) -> bool:
     """Whether a backend has the source of all kernels of an operator."""
     files = {kernel: ROOT / SOURCES[backend].format(KERNELS[kernel].module) for kernel in OPERATORS[operator].kernels}
@@ -82,6 +105,10 @@ TABLES = {
     "README.md": {"operators": operators},
     "docs/numba.md": {"forms": njit_forms, "formulas": formulas},
     "docs/onnxruntime.md": {"exported nodes": exported_nodes.table},
+    **{
+        f"docs/operators/{page.name}": {"signatures": functools.partial(signatures, page.name)}
+        for page in sorted((ROOT / "docs" / "operators").glob("*.md"))
+    },
 }
 
 
