@@ -8,11 +8,10 @@ import pytest
 
 import detops
 from detops._cuda import device
-from detops._specification import OPERATORS
 from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
 from tests.support import launches
-from tests.support.comparison import BACKENDS, of_oracle, results, same
+from tests.support.comparison import BACKENDS, dtypes_of_results, of_oracle, results, same
 
 
 def _combinations():
@@ -25,13 +24,6 @@ def _combinations():
 def _no_launch_twice() -> Iterator[None]:
     with launches.remembered():
         yield
-
-
-def dtypes_of_results(operator: str, arrays: dict[str, np.ndarray]) -> list[np.dtype]:
-    """The dtypes that results must have: their own, or that of an argument. Integer boxes are coded in float64."""
-    results = OPERATORS[operator].results
-    found = [np.dtype(arrays[each.dtype].dtype if each.dtype in arrays else each.dtype) for each in results]
-    return [np.dtype("float64") if operator == "encode_bbox" and dtype.kind in "iu" else dtype for dtype in found]
 
 
 @pytest.mark.parametrize(("case", "backend", "dtype"), list(_combinations()))

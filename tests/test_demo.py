@@ -1,7 +1,6 @@
 """The demo: the shipped detector finds the digits of the shipped page."""
 
 import argparse
-import importlib
 import json
 import sys
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from detops import demo
-from tests.oracle.nms import iou
 
 pytest.importorskip("onnxruntime", reason="the demo's networks run in onnxruntime (the extra 'demo')")
 image_module = pytest.importorskip("PIL.Image", reason="the demo draws with Pillow (the extra 'demo')")
@@ -102,18 +100,6 @@ def test_anchors_are_centered_on_their_cells():
     np.testing.assert_array_equal(centers[2, 4, :, 0], 4.5 * settings.stride)
     np.testing.assert_array_equal(centers[2, 4, :, 1], 2.5 * settings.stride)
     np.testing.assert_array_equal(anchors[1, 3, :, 2:] - anchors[1, 3, :, :2], settings.anchor_sizes)
-
-
-def test_ious_in_python_and_compiled():
-    numba = pytest.importorskip("numba", reason="training compiles this with Numba (the extra 'numba')")
-    importlib.import_module("detops.numba")
-    rng = np.random.default_rng(5)
-    a, b = (np.sort(rng.uniform(0, 9, (count, 2, 2)), 1).reshape(count, 4).astype(np.float32) for count in (7, 5))
-    wanted = [[iou(one, other) for other in b] for one in a]
-    assert np.count_nonzero(wanted) > 5
-    for function in (demo.box_iou, numba.njit(demo.box_iou)):
-        np.testing.assert_array_equal(function(a, b), wanted)
-        assert function(a[:0], b).shape == (0, 5)
 
 
 def test_match_gives_each_digit_to_one_detection():

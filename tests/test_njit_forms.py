@@ -118,6 +118,17 @@ def test_a_count_from_zero_on_is_no_constant(operator: str, function: Any) -> No
     assert len(kinds) == len(set(kinds)) > 0
 
 
+def test_texts_are_written_or_handed_over() -> None:
+    case = calls.ordinary("grid_sample")
+    written = in_njit("grid_sample", ["x", "grid", "padding_mode"], mode="nearest")
+    handed = in_njit("grid_sample", ["x", "grid", "padding_mode", "mode"])
+    for mode, padding_mode in (("nearest", "border"), ("nearest", "zeros"), ("cubic", "zeros")):
+        given = {**case.cast("float32"), "padding_mode": padding_mode}
+        if mode == "nearest":
+            agree("grid_sample", {**given, "mode": mode}, lambda mode, **rest: written(*rest.values()))
+        agree("grid_sample", {**given, "mode": mode}, lambda **rest: handed(*rest.values()))
+
+
 MIXES = [
     ("float64", "float64", "int64", "transposed"),
     ("float64", "float32", "uint64", "read-only"),

@@ -605,7 +605,7 @@ def _missed(boxes, threshold):
     missed = suppressing = 0
     for i in range(boxes.shape[0]):
         a, b = boxes[i], boxes[i ^ 1]
-        if in_numba.box_iou(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]) > threshold:
+        if in_numba.intersection_over_union(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]) > threshold:
             suppressing += 1
             margin = core_margin(threshold, in_numba.box_area(a[0], a[1], a[2], a[3]))
             for side in range(2):
@@ -689,15 +689,15 @@ def test_order_of_scores(dtype: str, kind: str) -> None:
 # detops.numba, and the GPU
 
 
-def test_box_iou() -> None:
+def test_intersection_over_union() -> None:
     @numba.njit
     def compiled(a, b):
-        return in_numba.box_iou(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
+        return in_numba.intersection_over_union(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
 
     boxes, _ = scene(_outliers, 1, 120, "float64")
     for a, b in zip(boxes[:60], boxes[60:], strict=True):
         with np.errstate(all="ignore"):
-            assert compiled(a, b) == oracle.iou(a, b) == in_numba.box_iou(*a, *b)
+            assert compiled(a, b) == oracle.iou(a, b) == in_numba.intersection_over_union(*a, *b)
 
 
 def test_no_fused_arithmetic_on_the_gpu() -> None:

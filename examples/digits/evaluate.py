@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pages import PageMaker
 
-from detops.demo import DATA, Boxes, DigitDetector, box_iou, match
+import detops
+from detops.demo import DATA, Boxes, DigitDetector, match
 
 Detector = Callable[[NDArray[np.uint8]], Boxes]
 
@@ -32,7 +33,7 @@ def evaluate(detector: Detector, num_pages: int, seed: int) -> dict[str, float]:
         digits += len(page.truth.boxes)
         found += len(detections.boxes)
         right += int((match(detections, page.truth) >= 0).sum())
-        located += int((box_iou(page.truth.boxes, detections.boxes) >= 0.5).any(axis=1).sum())
+        located += int((detops.box_iou(page.truth.boxes, detections.boxes) >= 0.5).any(axis=1).sum())
     return {
         "digits": digits,
         "detections": found,

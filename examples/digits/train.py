@@ -8,7 +8,6 @@ import argparse
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 import torch
 from network import Detector, ModulatedDeformConv, roi_align
@@ -18,8 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import detops
-import detops.numba  # compiled code may call detops' formulas
-from detops import demo
 from detops.demo import Boxes, Settings, anchor_grid, match, propose, select
 
 SETTINGS = Settings.load()
@@ -30,12 +27,10 @@ IGNORED = -1
 
 Floats = NDArray[np.float32]
 
-box_iou = numba.njit(demo.box_iou)
-
 
 def anchor_targets(anchors: Floats, truth: Boxes) -> tuple[NDArray[np.int64], Floats]:
     """Return whether each anchor stands for a digit (1, 0, or IGNORED), and its box predictions."""
-    iou = box_iou(anchors, truth.boxes)
+    iou = detops.box_iou(anchors, truth.boxes)
     best = iou.max(axis=1)
     wanted = np.where(best >= 0.55, 1, np.where(best < 0.35, 0, IGNORED))
     wanted[(iou == iou.max(axis=0)).any(axis=1) & (best > 0.2)] = 1
@@ -48,7 +43,7 @@ def sample_rois(proposals: Floats, truth: Boxes, rng: np.random.Generator) -> tu
     jittered = [truth.boxes + rng.normal(0, 0.08, side.shape).astype(np.float32) * side for _ in range(2)]
     rois = np.concatenate([proposals, truth.boxes, *jittered])
     rois = rois[(rois[:, 2:] - rois[:, :2]).min(axis=1) > 1]
-    iou = box_iou(rois, truth.boxes)
+    iou = detops.box_iou(rois, truth.boxes)
     best = iou.max(axis=1)
     digits = rng.permutation(np.flatnonzero(best >= 0.5))[:MOST_DIGITS]
     paper = rng.permutation(np.flatnonzero(best < 0.5))[: ROIS_PER_PAGE - len(digits)]

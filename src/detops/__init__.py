@@ -4,6 +4,7 @@ from detops._config import show_config
 from detops._registry import use_backend
 from detops._threads import get_num_threads, set_num_threads
 from detops._version import __version__
+from detops.box_iou import box_iou
 from detops.boxes import decode_bbox, encode_bbox
 from detops.cumulative import cummax, cummin
 from detops.deform_conv import deform_conv2d
@@ -18,6 +19,7 @@ from detops.scatter_nd import scatter_nd
 __all__ = [
     "__version__",
     "batched_nms",
+    "box_iou",
     "cummax",
     "cummin",
     "decode_bbox",

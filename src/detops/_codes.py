@@ -56,7 +56,17 @@ class BoxForm(IntEnum):
     CENTER_AND_SIZE = 2
 
 
-CODES = (RoiMode, GridMode, Border, Reduction, BoxForm)
+class BoxIouMode(IntEnum):
+    """What box_iou says of two boxes: its docstring has the definitions."""
+
+    IOU = 0
+    IOF = 1
+    GIOU = 2
+    DIOU = 3
+    CIOU = 4
+
+
+CODES = (RoiMode, GridMode, Border, Reduction, BoxForm, BoxIouMode)
 
 
 def words(codes: type[IntEnum], without: Iterable[IntEnum] = ()) -> dict[str, int]:

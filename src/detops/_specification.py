@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from detops._codes import Border, GridMode, Reduction, RoiMode, words
+from detops._codes import Border, BoxIouMode, GridMode, Reduction, RoiMode, words
 
 REQUIRED: Any = object()  # the default of an argument that has none
 
@@ -67,7 +67,8 @@ class Option:
 class Result:
     """An array that an operator gives.
 
-    ``dtype`` is its type and ``rank`` the number of its axes, or either names the array argument that has the same.
+    ``dtype`` is its type and ``rank`` the number of its axes, or either names the array argument that has the same; two
+    names stand for the wider dtype of the two.
     """
 
     name: str
@@ -116,6 +117,7 @@ _SUPPRESSION = "thresholds iou_threshold score_threshold strict top_k"
 
 KERNELS = {
     "best_of_classes": _kernel("nms", "scores selected total found"),
+    "box_iou": _kernel("box_iou", "boxes_a boxes_b mode aligned offset out"),
     "cumulative": _kernel("cumulative", "x smallest values indices", integers=True),
     "decode_bbox": _kernel("boxes", "box_predictions anchors lower_clip decode_clip scales means classes inner out"),
     "deform_conv2d": _kernel(
@@ -180,6 +182,19 @@ OPERATORS = {
         _KEPT,
         ("nms",),
         by_name=4,
+    ),
+    "box_iou": Operator(
+        (
+            Array("boxes_a", COORDINATES, (2,)),
+            Array("boxes_b", COORDINATES, (2,)),
+            Option("mode", "word", "iou", words=words(BoxIouMode)),
+            Option("aligned", "bool", False),
+            _OFFSET,
+        ),
+        # Of one axis where aligned.
+        (Result("overlaps", "boxes_a boxes_b", 2),),
+        ("box_iou",),
+        by_name=3,
     ),
     "cummax": _extremes(),
     "cummin": _extremes(),

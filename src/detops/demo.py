@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import detops
-from detops._core import iou as core
 from detops._draw import Tag, drawn, picture_format, save_picture
 from detops._extras import need
 from detops._files import check_writable
@@ -132,22 +131,13 @@ class DigitDetector:
         return select(proposals, scores, deltas, size, settings)
 
 
-def box_iou(a: Floats, b: Floats) -> Floats:
-    """Return the intersection over union (len(a), len(b)) of boxes. Numba compiles this too, for training."""
-    iou = np.empty((len(a), len(b)), np.float32)
-    for i in range(len(a)):
-        for j in range(len(b)):
-            iou[i, j] = core.box_iou(a[i, 0], a[i, 1], a[i, 2], a[i, 3], b[j, 0], b[j, 1], b[j, 2], b[j, 3])
-    return iou
-
-
 def match(found: Boxes, truth: Boxes, min_iou: float = 0.5) -> Ints:
     """Return for each detection the digit of the truth that it found, or -1 where it is wrong.
 
     A detection is right where its label is right and its IoU with a digit that no surer detection has found
     is at least `min_iou`. `found` is in order of falling score.
     """
-    iou = np.where(found.labels[:, None] == truth.labels, box_iou(found.boxes, truth.boxes), np.float32(-1))
+    iou = np.where(found.labels[:, None] == truth.labels, detops.box_iou(found.boxes, truth.boxes), np.float32(-1))
     matches = np.full(len(found.boxes), -1, np.int64)
     for i, row in enumerate(iou):
         if row.size and row.max() >= min_iou:

@@ -17,6 +17,11 @@ def boxes_of(rng: np.random.Generator, count: int, extent: float = 200.0) -> np.
     return np.concatenate([low, low + rng.uniform(4, 40, (count, 2))], axis=1)
 
 
+def _box_iou(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes_a": boxes_of(rng, 8 * size), "boxes_b": boxes_of(rng, 20 * size)}
+    return Case("box_iou", "", arrays, {"mode": "ciou"})
+
+
 def _decode(rng: np.random.Generator, size: int) -> Case:
     arrays = {"box_predictions": rng.normal(0, 0.5, (200 * size, 4)), "anchors": boxes_of(rng, 200 * size)}
     return Case("decode_bbox", "", arrays, {"decode_clip": 4.0, "scales": (10, 10, 5, 5)})
@@ -104,6 +109,7 @@ def _instance_norm(rng: np.random.Generator, size: int) -> Case:
 
 MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "batched_nms": _batched_nms,
+    "box_iou": _box_iou,
     "cummax": _cummax,
     "cummin": _cummin,
     "decode_bbox": _decode,

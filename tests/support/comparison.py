@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from detops._specification import COORDINATES, OPERATORS
 from tests.cases import Case
 from tests.oracle import oracle
 
@@ -16,6 +17,17 @@ TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-12}
 def results(value):
     """The results of a call, one or many, as a tuple."""
     return value if isinstance(value, tuple) else (value,)
+
+
+def dtypes_of_results(operator: str, arrays: dict[str, np.ndarray | None]) -> list[np.dtype]:
+    """The dtypes that results must have: their own, or the widest of arguments; integer coordinates are float64."""
+    given = {
+        each.name: np.dtype("float64") if each.dtypes is COORDINATES and array.dtype.kind in "iu" else array.dtype
+        for each in OPERATORS[operator].arrays
+        if (array := arrays.get(each.name)) is not None
+    }
+    found = [[given.get(name, name) for name in each.dtype.split()] for each in OPERATORS[operator].results]
+    return [np.result_type(*dtypes) for dtypes in found]
 
 
 def same(got, wanted, exact: bool, what: str) -> None:

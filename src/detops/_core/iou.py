@@ -88,7 +88,9 @@ def overlap_ratio(shared: real, area_a: real, area_b: real) -> real:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def box_iou(ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real) -> real:
+def intersection_over_union(
+    ax1: real, ay1: real, ax2: real, ay2: real, bx1: real, by1: real, bx2: real, by2: real
+) -> real:
     """Intersection over union of two boxes (x1, y1, x2, y2); 0 where one has no area, is turned, NaN or infinite."""
     area_a: real = box_area(ax1, ay1, ax2, ay2)
     area_b: real = box_area(bx1, by1, bx2, by2)

@@ -21,6 +21,11 @@ def log(x):
     return np.log(x)
 
 
+def atan(x):
+    """Arc tangent in the type of ``x``, from -pi / 2 to pi / 2."""
+    return np.arctan(x)
+
+
 def sqrt(x):
     """Square root in the type of ``x``; NaN below 0."""
     return np.sqrt(x)

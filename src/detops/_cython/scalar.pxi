@@ -13,9 +13,11 @@ cdef extern from *:
     /* A macro: a function's parameter would take an integer through double on its way. */
     #define detops_typed(value, like) ((detops_element) (value))
     #ifdef DETOPS_IS_FLOAT32
+    #define detops_atan(x) atanf(x)
     #define detops_log(x) logf(x)
     #define detops_sqrt(x) sqrtf(x)
     #else
+    #define detops_atan(x) atan(x)
     #define detops_log(x) log(x)
     #define detops_sqrt(x) sqrt(x)
     #endif
@@ -92,6 +94,7 @@ cdef extern from *:
     real typed "detops_typed" (element value, real like) noexcept nogil
     real typed "detops_typed" (real value, real like) noexcept nogil
     real exp "detops_exp" (real x) noexcept nogil
+    real atan "detops_atan" (real x) noexcept nogil
     real sqrt "detops_sqrt" (real x) noexcept nogil
     real log "detops_log" (real x) noexcept nogil
 

@@ -217,6 +217,18 @@ def flag(name: str, got: Any) -> Callable[..., Any]:
     return convert
 
 
+def constant(name: str, got: Any) -> bool:
+    """Return a bool, or 0 or 1, which must be a constant, or an argument of the code that is compiled."""
+    value = got.value if isinstance(got, types.Omitted) else got
+    if isinstance(value, types.Literal):
+        value = value.literal_value
+    if isinstance(value, types.Boolean | types.Integer):
+        raise Unknown(name)
+    if not isinstance(value, bool | int) or value not in (0, 1):
+        refuse(name, "a bool", kind(got))
+    return bool(value)
+
+
 def text(name: str, got: Any, options: Iterable[str]) -> str:
     """Return a text, which must be a constant, or an argument of the code that is compiled."""
     value = got.value if isinstance(got, types.Omitted) else got

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.errors import ForceLiteralArg, TypingError
 from numba.extending import overload
 
@@ -13,15 +14,17 @@ from detops._numba.spread import OPTIONS, jit
 
 
 class Unknown(Exception):
-    """The value of a text has to be known when code that holds it is compiled."""
+    """The value of a text, or of a flag that changes types, has to be known when code that holds it is compiled."""
 
 
-def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+def operator(choose: Callable[..., Callable[..., Any]], constants: Sequence[str] = ()) -> Callable[..., Any]:
     """Make an operator of a function that is called while code is compiled, with the types of the arguments.
 
     The function has the operator's signature. It gets Numba's types (and the defaults as they are), refuses with
     TypingError what does not fit, and returns the code to compile: a function of the same parameters, all without
     defaults.
+
+    Name the arguments whose values it has to know, unless that is a single text.
     """
     signature = inspect.signature(choose)
     names = list(signature.parameters)
@@ -46,7 +49,8 @@ def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
     @functools.wraps(choose)
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
-        return compiled(tuple(map(_kind_of_value, names, values)))(*values)
+        kinds = (_kind_of_value(name, value, name in constants) for name, value in zip(names, values, strict=True))
+        return compiled(tuple(kinds))(*values)
 
     def in_compiled_code(*args: Any, **kwargs: Any) -> Callable[..., Any]:
         try:
@@ -59,13 +63,17 @@ def operator(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
             wanted = {names.index(str(error))}
             raise ForceLiteralArg(wanted, lambda args, kwargs: bind(args, dict(kwargs))) from None
 
-    overload(call, strict=False, jit_options=OPTIONS)(in_compiled_code)
+    # With types alone, which it tries first unless told otherwise, Numba would ask for a text that is written in the
+    # user's function as well, and give up, as that is no argument of it.
+    overload(call, strict=False, jit_options=OPTIONS, prefer_literal=bool(constants))(in_compiled_code)
     return call
 
 
-def _kind_of_value(name: str, value: Any) -> Any:
+def _kind_of_value(name: str, value: Any, constant: bool) -> Any:
     if isinstance(value, str):
         return numba.types.literal(value)
+    if constant and isinstance(value, bool | int | np.bool_ | np.integer):
+        return numba.types.literal(bool(value) if isinstance(value, bool | np.bool_) else int(value))
     try:
         return numba.typeof(value)
     except (TypingError, ValueError):

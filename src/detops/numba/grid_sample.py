@@ -1,5 +1,7 @@
 """grid_sample inside compiled code."""
 
+import functools
+
 import numpy as np
 
 from detops._codes import Border, GridMode
@@ -28,7 +30,7 @@ def _points_of_volume(grid):
     return grid.shape[1], grid.shape[2], grid.shape[3]
 
 
-@operator
+@functools.partial(operator, constants=("mode", "padding_mode"))
 def grid_sample(x, grid, *, mode="linear", padding_mode="zeros", align_corners=False, reflect_first=False):
     """``detops.grid_sample`` for compiled code."""
     x = _kinds.array("x", x)

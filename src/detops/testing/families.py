@@ -65,6 +65,28 @@ def encode(dtype: str) -> st.SearchStrategy[Call]:
 
 
 @st.composite
+def box_iou(draw: st.DrawFn, dtype: str) -> Call:
+    """Boxes of no size, turned, NaN and infinite ones among others, some of them equal."""
+    aligned = draw(st.booleans())
+    count = draw(COUNTS)
+    arrays = {
+        "boxes_a": draw(boxes(dtype, (count,))),
+        "boxes_b": draw(boxes(dtype, (count if aligned else draw(COUNTS),))),
+    }
+    for name in draw(st.sets(st.sampled_from(sorted(arrays)))):
+        odd = draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+        arrays[name][:1, draw(st.integers(0, 3))] = odd
+    both = min(map(len, arrays.values()))
+    arrays["boxes_b"][both // 2 : both] = arrays["boxes_a"][both // 2 : both]
+    options = {
+        "mode": draw(st.sampled_from(["iou", "iof", "giou", "diou", "ciou"])),
+        "aligned": aligned,
+        "offset": draw(st.sampled_from([0, 1])),
+    }
+    return arrays, options
+
+
+@st.composite
 def nms(draw: st.DrawFn, dtype: str, labeled: bool = False) -> Call:
     """Suppression of one list of boxes: tied and NaN scores."""
     count = draw(COUNTS)
@@ -222,6 +244,7 @@ def instance_norm(draw: st.DrawFn, dtype: str) -> Call:
 
 STRATEGIES: dict[str, Callable[[str], st.SearchStrategy[Call]]] = {
     "batched_nms": lambda dtype: nms(dtype, labeled=True),
+    "box_iou": box_iou,
     "cummax": cumulative,
     "cummin": cumulative,
     "decode_bbox": decode,
