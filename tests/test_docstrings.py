@@ -28,6 +28,7 @@ PUBLIC = {
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PAGES = [
     *sorted((ROOT / "docs" / "operators").glob("*.md")),
+    *sorted((ROOT / "docs").glob("from_*.md")),
     ROOT / "docs" / "fuzz_your_backend.md",
     ROOT / "docs" / "numba.md",
 ]
@@ -97,6 +98,14 @@ def test_examples_of_pages(page: Path, capsys: pytest.CaptureFixture[str]) -> No
     names: dict[str, Any] = {}
     for block in blocks:
         run_block(block, page.name, names)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES if "from_" in page.stem])
+def test_each_difference_has_its_example(page: Path) -> None:
+    rows = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = re.findall(r"^>>> .*  # (\d+(?:, \d+)*)", "".join(python_blocks(page)), re.MULTILINE)
+    assert rows == [str(number + 1) for number in range(len(rows))]
+    assert set(rows) == {number for numbers in shown for number in numbers.split(", ")}
 
 
 def test_blocks_of_the_readme(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
