@@ -166,6 +166,11 @@ def test_the_ends_of_the_range(backend):
             far = -1 if mode in OF_DISTANCE else 0
             np.testing.assert_array_equal(got[[0, 3]], far)
             assert got[1, 0] == far
+        # An infinite intersection of infinite areas.
+        assert detops.box_iou(a[:1], a[:1], mode="giou", backend=backend) == -1
+        # Far apart, and of aspects as unlike as can be: rounding takes nothing below the bound.
+        lines = np.array([[[0, 0, 1, 0]], [[3e30, 3e30, 3e30, 3.1e30]]], np.float32)
+        assert detops.box_iou(*lines, mode="ciou", backend=backend) == -1.5
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

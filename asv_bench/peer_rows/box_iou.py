@@ -55,7 +55,11 @@ def by_torchvision(name: str, a: np.ndarray, b: np.ndarray) -> Callable[[], Any]
     return call
 
 
-POWERBOXES = {"iou": "iou_distance", "giou": "giou_distance", "diou": "diou_distance"}
+POWERBOXES = {
+    "iou": ("iou_distance", "parallel_iou_distance"),
+    "giou": ("giou_distance", "parallel_giou_distance"),
+    "diou": ("diou_distance",),
+}
 TORCHVISION = {
     "iou": "box_iou",
     "giou": "generalized_box_iou",
@@ -71,7 +75,11 @@ def rows() -> Iterator[Row]:
     a, b = np.concatenate([low, low + rng.uniform(4, 200, low.shape)], -1).astype(np.float32)
     for mode, of_torchvision in TORCHVISION.items():
         peers = {"numpy": lambda mode=mode: table(a, b, mode), "torchvision": by_torchvision(of_torchvision, a, b)}
-        if mode in POWERBOXES:
-            peers["powerboxes"] = by_powerboxes(POWERBOXES[mode], a, b)
-            peers["powerboxes, parallel"] = by_powerboxes(f"parallel_{POWERBOXES[mode]}", a, b)
-        yield Row(f"box_iou 1000 x 1000, {mode}", lambda mode=mode: detops.box_iou(a, b, mode=mode), peers)
+        peers |= {f"powerboxes {name}": by_powerboxes(name, a, b) for name in POWERBOXES.get(mode, ())}
+        yield Row(
+            f"box_iou 1000 x 1000, {mode}",
+            lambda mode=mode: detops.box_iou(a, b, mode=mode),
+            peers,
+            target=3 if mode == "iou" else None,
+            against="powerboxes parallel_iou_distance" if mode == "iou" else "numpy",
+        )
