@@ -17,7 +17,7 @@ BRITISH = re.compile(
     is(e[ds]?|ing|ations?)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-# A function of detops.numba: a public name.
+# CHANGELOG.md names a function that was once public.
 ALLOWED = re.compile(r"\bunnormalise\b")
 
 

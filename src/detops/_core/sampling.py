@@ -67,7 +67,7 @@ def bilinear_taps(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def unnormalise(coordinate: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
+def unnormalize(coordinate: real, size: cython.Py_ssize_t, align_corners: cython.bint) -> real:
     """Position among the elements 0 .. size - 1 of a coordinate in [-1, 1].
 
     Its ends are the centers of the end elements where corners are aligned, else their outer edges.

@@ -51,7 +51,7 @@ cdef inline void locate(
     for axis in range(axes):
         size = sample.sizes[axis]
         for i in range(tile.points):
-            tile.fraction[axis][i] = unnormalise(grid[i * axes + axis], size, align_corners)
+            tile.fraction[axis][i] = unnormalize(grid[i * axes + axis], size, align_corners)
         for i in range(tile.points):
             tile.fraction[axis][i] = confine(tile.fraction[axis][i], size, border, align_corners)
         for i in range(tile.points):
