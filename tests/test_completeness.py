@@ -9,7 +9,7 @@ import pytest
 
 import detops
 import detops.testing
-from detops import _registry, _specification
+from detops import _core, _registry, _specification
 from detops._specification import KERNELS, OPERATORS, Kernel, Operator
 from docs import make_tables
 from tests.support import calls, missing
@@ -23,6 +23,11 @@ def test_all_public_functions_are_specified() -> None:
     assert {kernel for operator in OPERATORS.values() for kernel in operator.kernels} == set(KERNELS)
     for table in (OPERATORS, KERNELS):
         assert list(table) == sorted(table), "keep the table sorted"
+
+
+def test_no_formula_has_the_name_of_an_operator() -> None:
+    """``detops.numba`` publishes both."""
+    assert set(_core.functions()) & set(OPERATORS) == set()
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -52,6 +57,8 @@ def test_an_operator_that_is_only_specified_lacks_everything(monkeypatch: pytest
         "tests/oracle/newest.py",
         "tests/cases/newest.py",
         "tests/support/calls.py",
+        "tests/test_newest.py",
+        "CHANGELOG.md",
         "docs/operators/newest.md",
         "asv_bench/benchmarks/newest.py",
         "README.md",

@@ -118,6 +118,9 @@ def _tests(operator: str) -> Iterator[str]:
         yield f"tests/cases/{operator}.py: two cases have one name"
     if operator not in calls.MAKERS:
         yield "tests/support/calls.py: no ordinary call in MAKERS"
+    named = re.compile(rf"\bdetops\.{operator}\b")
+    if not any(named.search(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").glob("test_*.py")):
+        yield f"tests/test_{operator}.py: no tests of what is special"
     if operator not in detops.testing.STRATEGIES:
         yield "src/detops/testing/families.py: no strategy in STRATEGIES"
 
@@ -129,6 +132,8 @@ def _pages(operator: str) -> Iterator[str]:
         yield f"docs/operators/{operator}.md: no page names it"
     if operator not in _measured():
         yield f"asv_bench/benchmarks/{operator}.py: no benchmark"
+    if f"`{operator}`" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
+        yield "CHANGELOG.md: no line"
     if f"[`{operator}`]" not in (ROOT / "README.md").read_text(encoding="utf-8"):
         yield "README.md: not in the table; run python docs/make_tables.py"
 
