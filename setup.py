@@ -97,7 +97,7 @@ def builds() -> dict[str, list[tuple[str, str]]]:
 
 def extensions() -> list[Extension]:
     """One C file per .pyx; the element type is a macro, the instruction set a flag, and both name the package."""
-    of_detops("_generated").write(GENERATED)
+    of_detops("onnx._generated").write(GENERATED)
     built = []
     for module, variants in builds().items():
         (translated,) = cythonize(Extension(module, [f"src/detops/_cython/{module}.pyx"]), **OPTIONS)

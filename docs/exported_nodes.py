@@ -49,7 +49,7 @@ def model(row: dict[str, Any]) -> Any:
 
 def runs(row: dict[str, Any]) -> bool:
     """Whether ONNX Runtime opens such a model with the library of detops."""
-    from detops.onnx.report import refusal
+    from detops.cli.operators import refusal
 
     return not refusal(model(row).SerializeToString())
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import detops
 import detops.numba
-from detops._registry import BACKENDS
 from detops._specification import KERNELS, OPERATORS
+from detops.runtime._registry import BACKENDS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from docs import exported_nodes  # noqa: E402  (the folder is no package of the installed ones)
+from docs import exported_nodes, layers  # noqa: E402  (the folder is no package of the installed ones)
 
 SOURCES = {
     "cython": "src/detops/_cython/{}.pyx",
@@ -104,6 +104,7 @@ def formulas() -> str:
 TABLES = {
     "README.md": {"operators": operators},
     "docs/numba.md": {"forms": njit_forms, "formulas": formulas},
+    "docs/index.md": {"layers": layers.table},
     "docs/onnxruntime.md": {"exported nodes": exported_nodes.table},
     **{
         f"docs/operators/{page.name}": {"signatures": functools.partial(signatures, page.name)}

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import detops
-from detops import _registry
 from detops._cuda.arrays import _DLPack
 from detops._cuda.device import cuda
+from detops.runtime import _registry
 from detops.testing.arguments import LAYOUTS
 from tests.support import calls
 from tests.support.processes import output, run
@@ -84,6 +84,7 @@ def test_numba_compiles_nothing_more_for_read_only_arrays(operator: str) -> None
     assert compiled_by_numba() == before
 
 
+ERROR = f"{_registry.__name__}.BackendError"
 CALL = "import sys, detops; detops.cummax([1.0], backend=sys.argv[1])"
 
 
@@ -91,7 +92,7 @@ CALL = "import sys, detops; detops.cummax([1.0], backend=sys.argv[1])"
 def test_a_backend_that_is_not_installed(backend: str) -> None:
     last = run(CALL, backend, blocked=("numba",)).stderr.splitlines()[-1]
     assert last == (
-        f"detops._registry.BackendError: backend {backend!r} cannot be loaded: No module named 'numba'; "
+        f"detops.runtime._registry.BackendError: backend {backend!r} cannot be loaded: No module named 'numba'; "
         f'the extra {backend!r} of detops brings it: in a clone, pip install ".[{backend}]"'
     )
     code = f"import detops\nwith detops.use_backend({backend!r}): pass"
@@ -100,7 +101,7 @@ def test_a_backend_that_is_not_installed(backend: str) -> None:
 
 def test_compiled_modules_that_are_missing() -> None:
     last = run(CALL, "cython", blocked=("detops._cython.cpu",)).stderr.splitlines()[-1]
-    assert last.startswith("detops._registry.BackendError: backend 'cython': the compiled modules are missing (")
+    assert last.startswith(f"{ERROR}: backend 'cython': the compiled modules are missing (")
 
 
 def test_numba_steps_in_and_says_so_once() -> None:
@@ -123,13 +124,13 @@ print(len(said), said[0].category.__name__, said[0].message, said[0].filename)
 def test_no_backend_at_all() -> None:
     code = "import detops; detops.cummax([1.0])"
     last = run(code, blocked=("detops._cython.cpu", "numba")).stderr.splitlines()[-1]
-    assert last.startswith("detops._registry.BackendError: no CPU backend: backend 'cython'")
+    assert last.startswith(f"{ERROR}: no CPU backend: backend 'cython'")
     assert "the extra 'numba' of detops brings it" in last
 
 
 def test_no_gpu() -> None:
     last = run(CALL, "cuda", NUMBA_ENABLE_CUDASIM="0", CUDA_VISIBLE_DEVICES="").stderr.splitlines()[-1]
-    assert last.startswith("detops._registry.BackendError: backend 'cuda' cannot be loaded: Numba finds no CUDA driver")
+    assert last.startswith(f"{ERROR}: backend 'cuda' cannot be loaded: Numba finds no CUDA driver")
 
 
 def test_show_config_without_anything() -> None:

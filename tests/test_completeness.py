@@ -9,9 +9,10 @@ import pytest
 
 import detops
 import detops.testing
-from detops import _core, _registry, _specification
+from detops import _core, _specification
 from detops._specification import KERNELS, OPERATORS, Kernel, Operator
-from docs import make_tables
+from detops.runtime import _registry
+from docs import layers, make_tables
 from tests.support import calls, missing
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +49,7 @@ def test_an_operator_that_is_only_specified_lacks_everything(monkeypatch: pytest
     monkeypatch.setitem(KERNELS, "newest", Kernel("newest", ("x", "out")))
     places = {line.partition(":")[0] for line in missing.missing("newest")}
     assert places == {
-        "src/detops/newest.py",
+        "src/detops/operators/newest.py",
         "src/detops/numba/newest.py",
         "src/detops/_cython/newest.pyx",
         "src/detops/_numba/newest.py",
@@ -74,7 +75,7 @@ def test_an_option_that_is_only_specified_is_missed_everywhere(monkeypatch: pyte
     lines = missing.missing("roi_pool")
     assert all("ceil" in line for line in lines)
     assert {line.partition(":")[0] for line in lines} == {
-        "src/detops/roi_pool.py",
+        "src/detops/operators/roi_pool.py",
         "src/detops/numba/roi_pool.py",
         "src/detops/_cython/roi_pool.pyx",
         "src/detops/_numba/roi_pool.py",
@@ -93,3 +94,20 @@ def test_the_guide_names_the_files() -> None:
     for place in re.findall(r'f?"((?:src|cuda|tests|docs|asv_bench)/[^:"]*)', inspect.getsource(missing)):
         if "{}" not in place and "." in place:
             assert place.replace("{operator}", "NAME").partition(":")[0] in guide
+
+
+def test_no_parts_import_each_other() -> None:
+    assert sum(map(len, layers.layers())) == len(layers.imports()) > 10
+
+
+def test_a_cycle_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = layers.imports() | {"_codes": frozenset({"operators"})}
+    monkeypatch.setattr(layers, "imports", lambda: graph)
+    with pytest.raises(ValueError, match=r"import each other, got .*_codes.*operators"):
+        layers.layers()
+
+
+def test_folders_can_be_read_from_a_listing() -> None:
+    for folder in (ROOT / "src" / "detops" / "graph").rglob("*"):
+        if folder.is_dir() and folder.name != "__pycache__":
+            assert len([path for path in folder.iterdir() if path.suffix == ".py"]) <= 11, folder

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import detops
-from detops import _checks
+from detops.operators import _checks
 from tests.oracle import oracle
 from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases

@@ -20,7 +20,7 @@ for operator in calls.ALL:
         for i, result in enumerate(calls.call(calls.ordinary(operator, calls.LARGE), dtype, backend="cython")):
             found[f"{operator} {dtype} {i}"] = result
 np.savez(sys.argv[1], **found)
-print(detops._registry.instruction_set())
+print(detops.runtime._registry.instruction_set())
 """
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import detops
-from detops import _memory
 from detops._cython import memory
+from detops.runtime import _memory
 from tests.support.processes import run
 
 # Larger than what the C library keeps by itself.

@@ -13,9 +13,9 @@ from numba.core.errors import TypingError
 
 import detops
 import detops.numba
-from detops._checks import NUMBERS
 from detops._numba.nms import suppressed
 from detops._numba.roi_align import add_tap
+from detops.operators._checks import NUMBERS
 from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
 from tests.support import calls

@@ -174,7 +174,7 @@ def unaligned(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("backend", ["cython", "numba"])
 @pytest.mark.parametrize("operator", calls.ALL)
 def test_unaligned_arrays_reach_no_kernel(operator: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from detops import _registry
+    from detops.runtime import _registry
 
     case = calls.ordinary(operator)
     wanted = calls.call(case, backend=backend)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import detops
-from detops import _threads
+from detops.runtime import _threads
 from tests.support import calls
 from tests.support.processes import run
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import detops
-from detops._registry import BACKENDS, available
+from detops.runtime._registry import BACKENDS, available
 
 
 class Operator(ABC):

@@ -1,13 +1,13 @@
-"""Arrays on the GPU: the counterpart of ``Host`` in ``detops._call``."""
+"""Arrays on the GPU: the counterpart of ``Host`` in ``detops.operators._call``."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from detops._call import HOST, on_gpu
 from detops._cuda.device import LEGACY_STREAM, SIMULATED, STREAM, cuda, empty, jit, launch, to_device
 from detops._extras import hint
+from detops.operators._call import HOST, on_gpu
 
 
 class _DLPack:

@@ -6,10 +6,10 @@ holds the digits that float32 loses where the mean is far from 0.
 
 import numpy as np
 
-from detops import _checks
 from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, sum_and_rest
 from detops._core.scalar import typed
 from detops._cuda.device import cuda, empty, jit, launch, to_device
+from detops.operators import _checks
 
 # Elements whose moments one thread takes; it reads them twice, from the cache the second time.
 BLOCK = 256

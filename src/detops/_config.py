@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from detops import _memory, _registry, _threads
 from detops._version import __version__
+from detops.operators import _checks
+from detops.runtime import _memory, _registry, _threads
 
 
 def config() -> dict[str, str]:
@@ -35,6 +36,35 @@ def config() -> dict[str, str]:
     found["threads"] = str(_threads.get_num_threads())
     found["kept memory"] = f"at most {_memory.keep_mib} MiB"
     return found
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a CPU kernel may use, in the whole process.
+
+    Results never depend on it.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to 4096.
+
+    Raises
+    ------
+    TypeError
+        If ``n`` is not an integer.
+    ValueError
+        If ``n`` is below 1 or above 4096.
+
+    Examples
+    --------
+    >>> import detops
+    >>> before = detops.get_num_threads()
+    >>> detops.set_num_threads(1)
+    >>> detops.get_num_threads()
+    1
+    >>> detops.set_num_threads(before)
+    """
+    _threads.set_number(_checks.integer("n", n, at_least=1, at_most=_threads.MAX_THREADS))
 
 
 def show_config() -> None:

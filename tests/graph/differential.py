@@ -17,12 +17,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from detops.graph import _sizes
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._onnx_io import _attributes
-from detops.graph._ops import Run, Symbolic
-from detops.graph._ops_onnx import ONNX
-from detops.graph._view import Node
+from detops.graph.model._onnx_io import _attributes
+from detops.graph.model._view import Node
+from detops.graph.ops._ops import Run, Symbolic
+from detops.graph.ops._ops_onnx import ONNX
+from detops.graph.symbols import _sizes
 
 from .mutants import session
 

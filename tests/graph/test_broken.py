@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from detops.graph import find_decode_bbox, fuse_decode_bbox
-from detops.graph._tf_schema import messages
+from detops.graph.model._tf_schema import messages
 
 from .models import DATA, decode_model, operators
 
@@ -224,6 +224,6 @@ def test_float_bits_that_are_no_number() -> None:
 
 
 def test_importing_needs_no_onnx() -> None:
-    code = "import sys, detops.graph, detops.graph.cli, detops.graph.report; sys.exit('onnx' in sys.modules)"
+    code = "import sys, detops.graph, detops.cli.models, detops.cli.decodes; sys.exit('onnx' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0

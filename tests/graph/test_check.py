@@ -7,9 +7,10 @@ import numpy as np
 import onnx
 import pytest
 
-from detops.graph import _check, fuse_decode_bbox
-from detops.graph._find import find_in
-from detops.graph._load import load
+from detops.graph import fuse_decode_bbox
+from detops.graph.check import _check
+from detops.graph.model._load import load
+from detops.graph.search._find import find_in
 
 from .models import DATA, decode_model
 

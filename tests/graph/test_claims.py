@@ -8,7 +8,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from detops.graph import find_decode_bbox, fuse_decode_bbox
-from detops.graph._onnx_io import read_graphs
+from detops.graph.model._onnx_io import read_graphs
 
 from .models import boxes, decode_model, predictions, run
 

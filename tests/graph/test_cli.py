@@ -10,15 +10,16 @@ import numpy as np
 import onnx
 import pytest
 
-from detops.graph import _external, cli, report
-from detops.graph._tf_schema import messages
+from detops.cli import decodes, models
+from detops.graph.model import _external
+from detops.graph.model._tf_schema import messages
 
 from .models import DATA, decode_model, operators
 
 
 def run(*words: Any) -> int:
     top = argparse.ArgumentParser()
-    cli.add_parsers(top.add_subparsers(required=True))
+    models.add_parsers(top.add_subparsers(required=True))
     arguments = top.parse_args([str(word) for word in words])
     return arguments.run(arguments)
 
@@ -58,8 +59,8 @@ def test_inspect_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_section_that_says_no_is_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    section = report.Section("operators", ["Relu"], lambda: "a table", good=False)
-    monkeypatch.setattr("detops.onnx.report.operators_section", lambda path: section)
+    section = decodes.Section("operators", ["Relu"], lambda: "a table", good=False)
+    monkeypatch.setattr("detops.cli.operators.operators_section", lambda path: section)
     assert run("inspect", DATA / "pos_half.onnx") == 1
     assert "a table" in capsys.readouterr().out
     assert run("inspect", DATA / "pos_half.onnx", "--json") == 1

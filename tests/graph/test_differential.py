@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from detops.graph import _ops_onnx, _ops_tf
-from detops.graph._ops import Operator
+from detops.graph.ops import _ops_onnx, _ops_tf
+from detops.graph.ops._ops import Operator
 
 from . import differential, tf_differential
 
@@ -53,8 +53,8 @@ def test_a_wrong_rule_would_be_seen(op: str, monkeypatch: pytest.MonkeyPatch) ->
     """What was wrong once: Flatten with a negative axis, Slice backwards from before the axis, no axes to reduce."""
     import numpy as np
 
-    from detops.graph._ops import Run, Value
-    from detops.graph._view import Node
+    from detops.graph.model._view import Node
+    from detops.graph.ops._ops import Run, Value
 
     right = _ops_onnx.ONNX[op]
 

@@ -8,8 +8,8 @@ import pytest
 from onnx import numpy_helper
 
 from detops.graph import fuse_decode_bbox
-from detops.graph._tf_schema import messages
-from detops.graph._tf_tensors import number_of, set_tensor
+from detops.graph.model._tf_schema import messages
+from detops.graph.model._tf_tensors import number_of, set_tensor
 
 from . import interpreter
 from .models import boxes, check_valid, decode_model, operators, predictions, run

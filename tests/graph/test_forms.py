@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detops.graph import _poly
 from detops.graph._finding import Refusal
-from detops.graph._forms import Pool
-from detops.graph._poly import Poly
+from detops.graph.symbols import _poly
+from detops.graph.symbols._forms import Pool
+from detops.graph.symbols._poly import Poly
 
 from .differential import evaluated
 

@@ -50,12 +50,12 @@ def _careless_search(loaded: object) -> object:
     """Claim every candidate whose inputs and output look plausible, with the usual clip and no proof at all."""
     import numpy as np
 
-    from detops.graph._evaluate import cone
-    from detops.graph._find import GRAPH_WORK, Result, finding_of
-    from detops.graph._forms import Budget
-    from detops.graph._prove import Proof
     from detops.graph._schema import Parameters
-    from detops.graph._search import candidate_at, find_places
+    from detops.graph.ops._evaluate import cone
+    from detops.graph.proof._prove import Proof
+    from detops.graph.search._find import GRAPH_WORK, Result, finding_of
+    from detops.graph.search._search import candidate_at, find_places
+    from detops.graph.symbols._forms import Budget
 
     results = []
     for graph in loaded.graphs:  # type: ignore[attr-defined]

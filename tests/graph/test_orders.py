@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from detops.graph import find_decode_bbox, fuse_decode_bbox
-from detops.graph._tf_tensors import set_tensor
+from detops.graph.model._tf_tensors import set_tensor
 
 from .models import boxes, check_valid, golden, operators, predictions, run
 from .test_tensorflow import execute as execute

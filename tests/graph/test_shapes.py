@@ -3,7 +3,7 @@
 import onnx
 import pytest
 
-from detops.graph._onnx_io import read_graphs
+from detops.graph.model._onnx_io import read_graphs
 
 BODY = """() => (float[A,B,C,D] {out}) {{
     {out}_all = mmcv.MMCVInstanceNormalization(y, s, s)

@@ -9,10 +9,10 @@ import pytest
 from google.protobuf import text_format
 
 from detops.graph import find_decode_bbox, fuse_decode_bbox
-from detops.graph._load import load
-from detops.graph._scope import counts_fit, fitting_scopes
-from detops.graph._tf_schema import messages
-from detops.graph._tf_shapes import Shapes
+from detops.graph.model._load import load
+from detops.graph.model._tf_schema import messages
+from detops.graph.model._tf_shapes import Shapes
+from detops.graph.search._scope import counts_fit, fitting_scopes
 
 from . import graph_def_format, interpreter
 from .models import DATA, golden, index

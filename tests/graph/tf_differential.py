@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph._ops import Run
-from detops.graph._ops_tf import TENSORFLOW
-from detops.graph._tf_io import _attributes
-from detops.graph._tf_schema import messages
-from detops.graph._tf_tensors import number_of
-from detops.graph._view import Node
+from detops.graph.model._tf_io import _attributes
+from detops.graph.model._tf_schema import messages
+from detops.graph.model._tf_tensors import number_of
+from detops.graph.model._view import Node
+from detops.graph.ops._ops import Run
+from detops.graph.ops._ops_tf import TENSORFLOW
 
 from . import differential
 from .differential import Case, Random, _axes, _axis, _data, _shape

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from detops.graph import fuse_decode_bbox
-from detops.graph._tf_schema import messages
+from detops.graph.model._tf_schema import messages
 
 from . import feeds as feeding
 from . import interpreter

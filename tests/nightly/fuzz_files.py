@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from detops.onnx import _arrays, _images
+from detops.cli import _arrays, _images
 
 EXPECTED = (ValueError, OSError, MemoryError)
 KINDS = ("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM", "ICO", "TGA", "PCX", "JPEG2000", "AVIF")

@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 
 from detops.graph import fuse_decode_bbox
-from detops.graph._tf_schema import messages
+from detops.graph.model._tf_schema import messages
 
 DATA = Path(__file__).parents[1] / "data" / "graphs"
 ODD = (0, 1, -1, 2, 3, 4, 7, 16, 100, 255, 1 << 16, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63))

@@ -20,9 +20,9 @@ import pytest
 from onnx import parser
 from PIL import Image
 
-from detops.cli import main
+from detops.cli import _jobs, main
+from detops.cli.run import NO_DASHBOARD
 from detops.demo import DATA
-from detops.onnx import cli
 from tests.support.processes import run
 
 DIGITS = str(DATA / "digits.onnx")
@@ -276,7 +276,7 @@ def test_many_files_on_workers(tmp_path: Path, cummax: str, capfd) -> None:
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
-    from detops.onnx import _arrays
+    from detops.cli import _arrays
 
     monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("no")))
     with pytest.raises(OSError, match="no"):
@@ -291,7 +291,7 @@ def test_workers_survive_a_killed_one(tmp_path: Path) -> None:
     page = np.asarray(Image.open(DATA / "page.png").convert("L"))
     for number in range(60):
         Image.fromarray(np.roll(page, 7 * number, 0)).save(pages / f"{number}.png")
-    command = [sys.executable, "-m", "detops.cli", "run", DIGITS, "--input", f"image={pages}/*.png", "-o"]
+    command = [sys.executable, "-m", "detops", "run", DIGITS, "--input", f"image={pages}/*.png", "-o"]
     alone = subprocess.run([*command, str(tmp_path / "alone")], capture_output=True, text=True, check=True, timeout=60)
     assert "60 done" in alone.stdout
     spread = subprocess.Popen([*command, str(out), "--workers", "2"], stdout=subprocess.PIPE, text=True)
@@ -325,7 +325,7 @@ def test_workers_of_a_cluster_that_runs(tmp_path: Path, cummax: str, capsys) -> 
     distributed = pytest.importorskip("distributed", reason='needs the extra "dask"')
     many(tmp_path / "in", 4, BAD)
     command = ["run", cummax, "--input", f"x={tmp_path}/in/*", "-o", str(tmp_path / "out"), "--scheduler"]
-    with distributed.LocalCluster(n_workers=1, processes=False, **cli.NO_DASHBOARD) as cluster:
+    with distributed.LocalCluster(n_workers=1, processes=False, **NO_DASHBOARD) as cluster:
         assert main([*command, cluster.scheduler_address]) == 2
     check_many(tmp_path / "out", capsys.readouterr())
 
@@ -384,7 +384,7 @@ def test_sequences_and_text_are_saved(tmp_path: Path, capsys) -> None:
 
 
 def test_results_that_no_file_holds_are_one_line(tmp_path: Path, capsys) -> None:
-    from detops.onnx import _arrays
+    from detops.cli import _arrays
 
     for value in ({"a": 1}, None, [{"a": 1.0}], np.array([{}], object), [[np.ones(2)]]):
         with pytest.raises(ValueError, match=r"^output y: expected"):
@@ -404,9 +404,8 @@ def test_names_with_brackets(tmp_path: Path, cummax: str) -> None:
 
 
 def test_nothing_is_computed_for_a_path_that_cannot_be_written(tmp_path: Path, cummax: str, monkeypatch) -> None:
-    from detops.onnx import _run
 
-    monkeypatch.setattr(_run, "Model", lambda *_: pytest.fail("it was computed"))
+    monkeypatch.setattr(_jobs, "Model", lambda *_: pytest.fail("it was computed"))
     np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
     assert main(["run", cummax, "--input", f"x={tmp_path}/x.npy", "-o", f"{tmp_path}/gone/x.npz"]) == 2
     page = ["run", cummax, "--input", f"x={DATA / 'page.png'}"]
@@ -491,9 +490,8 @@ LABELS = np.array([1, 0], np.int64)
     ],
 )
 def test_boxes_are_found_among_results(results, metadata, texts: list[str]) -> None:
-    from detops.onnx import _run
 
-    found = _run.found({name: np.asarray(array) for name, array in results.items()}, metadata)
+    found = _jobs.found({name: np.asarray(array) for name, array in results.items()}, metadata)
     assert found.texts == texts
     np.testing.assert_array_equal(found.boxes, BOXES[: len(texts)])
 
@@ -578,8 +576,9 @@ def test_termination_leaves_nothing_unfinished(tmp_path: Path, cummax: str, work
 
 SWALLOWED = """
 import signal
-from detops.cli import main
-from detops.onnx._run import Job
+from detops.cli import _jobs, main
+from detops.cli.run import NO_DASHBOARD
+from detops.cli._jobs import Job
 
 class Last:
     def __del__(self):

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detops.onnx import _images
-from detops.onnx._images import PRESETS, Layout, Preparation, layout, prepared, read_picture
+from detops.cli import _images
+from detops.cli._images import PRESETS, Layout, Preparation, layout, prepared, read_picture
 
 image_module = pytest.importorskip("PIL.Image", reason="reading images needs Pillow (the extra 'cli')")
 

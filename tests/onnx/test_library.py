@@ -12,8 +12,7 @@ from onnx import helper, parser
 
 import detops
 import detops.onnx
-from detops import _generated
-from detops.onnx import _library
+from detops.onnx import _generated, _library
 from detops.onnx._table import OPERATORS, REQUIRED
 from tests.onnx.models import model, run_native, run_reference
 from tests.onnx.nodes import NATIVE

@@ -13,9 +13,9 @@ from onnx import parser
 import detops
 import detops.onnx
 from detops.cli import main
+from detops.cli._jobs import Model
+from detops.cli.operators import custom_operators
 from detops.demo import DATA
-from detops.onnx._run import Model
-from detops.onnx.report import custom_operators
 from tests.onnx import random_models
 
 
@@ -277,11 +277,11 @@ def test_a_model_that_onnxruntime_has_optimized(suffix: str, tmp_path: Path, cap
 def test_without_onnxruntime_nodes_are_judged_by_what_they_hold(tmp_path: Path, capsys, monkeypatch) -> None:
     import sys
 
-    from detops.onnx import report
+    from detops.cli import operators
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "onnxruntime"]:
         monkeypatch.setitem(sys.modules, name, None)
-    for cache in (report._built_in, report._runtime_is_here, report._asked):
+    for cache in (operators._built_in, operators._runtime_is_here, operators._asked):
         cache.cache_clear()
     try:
         good, bad = str(tmp_path / "good.onnx"), str(tmp_path / "bad.onnx")
@@ -291,7 +291,7 @@ def test_without_onnxruntime_nodes_are_judged_by_what_they_hold(tmp_path: Path, 
             code, found = inspected(path, capsys)
             assert (code, found["onnxruntime"]["opens"]) == (wanted, None)
     finally:
-        for cache in (report._built_in, report._runtime_is_here, report._asked):
+        for cache in (operators._built_in, operators._runtime_is_here, operators._asked):
             cache.cache_clear()
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from Cython.Build import cythonize
 from setuptools import Distribution, Extension
 
-from detops import _codes, _core, _generated
+from detops import _codes, _core
 from detops._core import _shim, scalar
 from detops._cuda.device import cuda, jit, launch
 from detops._cython.cpu import instruction_sets
+from detops.onnx import _generated
 from tests.support.core_subset import FOLDER, Signature, core_sources, signatures
 
 ELEMENTS = {"float32": "float", "float64": "double"}

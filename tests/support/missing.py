@@ -65,15 +65,15 @@ def _functions(operator: str) -> Iterator[str]:
 
     wanted = parameters(operator)
     if operator not in detops.__all__:
-        yield f"src/detops/{operator}.py: no public function, or no name of it in __init__.py"
+        yield f"src/detops/operators/{operator}.py: no public function, or no name of it in detops/__init__.py"
     else:
         got = written(getattr(detops, operator))
         if [parameter.name for parameter in got[-2:]] != ["out", "backend"]:
-            yield f"src/detops/{operator}.py: the last parameters are not out and backend"
+            yield f"src/detops/operators/{operator}.py: the last parameters are not out and backend"
         elif wrong := _signature(got[:-2], wanted):
-            yield f"src/detops/{operator}.py: {wrong}"
+            yield f"src/detops/operators/{operator}.py: {wrong}"
     if operator not in detops.numba.__all__:
-        yield f"src/detops/numba/{operator}.py: no form for compiled code, or no name of it in __init__.py"
+        yield f"src/detops/numba/{operator}.py: no form for compiled code, or no name of it in detops/__init__.py"
     elif wrong := _signature(written(getattr(detops.numba, operator)), wanted):
         yield f"src/detops/numba/{operator}.py: {wrong}"
 

@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 
 import numpy as np
 
-from detops._memory import MIB, keep_mib
+from detops.runtime._memory import MIB, keep_mib
 
 include "scratch_type.pxi"
 include "pythread.pxi"

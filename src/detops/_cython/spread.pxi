@@ -2,7 +2,7 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer
 
 from detops._cython import threads
-from detops._threads import of_call
+from detops.runtime._threads import of_call
 
 include "team.pxi"
 

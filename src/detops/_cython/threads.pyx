@@ -9,7 +9,7 @@ import os
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdlib cimport calloc, free
 
-from detops._threads import move_threads
+from detops.runtime._threads import move_threads
 
 include "team.pxi"
 include "pythread.pxi"

@@ -2,7 +2,7 @@
 
 from detops._core.scatter import in_range, next_offset, reduced
 from detops._numba.spread import jit, spread
-from detops._threads import of_call
+from detops.runtime._threads import of_call
 
 
 @jit

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from detops._threads import of_call
+from detops.runtime._threads import of_call
 
 # Division by zero gives inf or NaN, as in C; loops hold no Python object, so they run without the GIL. What is not set
 # here Numba takes from the code that calls: a user's fastmath would change our results.

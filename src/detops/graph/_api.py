@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from detops.graph._finding import Finding, Refusal
 
 if TYPE_CHECKING:
-    from detops.graph._find import Result
-    from detops.graph._load import Loaded
-    from detops.graph._prove import Proof
+    from detops.graph.model._load import Loaded
+    from detops.graph.proof._prove import Proof
+    from detops.graph.search._find import Result
 
 
 def find_decode_bbox(model: Any) -> list[Finding]:
@@ -104,8 +104,8 @@ def fuse_decode_bbox(model: Any) -> tuple[Any, list[Finding]]:
 
 def rewrite(loaded: Loaded, results: list[Result]) -> Any:
     """Write the fused nodes into the loaded message, and return it."""
-    from detops.graph import _rewrite_onnx, _rewrite_tf
-    from detops.graph._rewrite import plan
+    from detops.graph.rewrite import _rewrite_onnx, _rewrite_tf
+    from detops.graph.rewrite._rewrite import plan
 
     plans = []
     for graph in loaded.graphs:
@@ -118,7 +118,7 @@ def rewrite(loaded: Loaded, results: list[Result]) -> Any:
 
 
 def _search(model: Any) -> tuple[Loaded, list[Result]]:
-    from detops.graph._load import load
+    from detops.graph.model._load import load
 
     loaded = load(model)
     return loaded, search(loaded)
@@ -126,9 +126,9 @@ def _search(model: Any) -> tuple[Loaded, list[Result]]:
 
 def search(loaded: Loaded) -> list[Result]:
     """Return the results for every graph of a model: proved, checked in numbers, or refused."""
-    from detops.graph import _rewrite_onnx, _rewrite_tf
-    from detops.graph._check import check
-    from detops.graph._find import find_in
+    from detops.graph.check._check import check
+    from detops.graph.rewrite import _rewrite_onnx, _rewrite_tf
+    from detops.graph.search._find import find_in
 
     writer = _rewrite_onnx if loaded.dialect == "onnx" else _rewrite_tf
     accepted: list[Proof] = []

@@ -1,4 +1,4 @@
-"""Checks of arguments while code is compiled, with ``detops._checks``'s messages, and those that are left to the run.
+"""Checks of arguments while code is compiled, with the public functions' messages, and those left to the run.
 
 A function here gets an argument's name and its Numba type, or its default; it raises TypingError, or returns a
 function for compiled code that turns the value into what a loop takes.
@@ -13,9 +13,9 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from detops import _checks
 from detops._numba.spread import jit
 from detops.numba._operator import Unknown
+from detops.operators import _checks
 
 # For functions that are written into their caller, and cost no compilation of their own.
 inlined = numba.njit(inline="always")

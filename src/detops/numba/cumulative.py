@@ -3,10 +3,10 @@
 import numpy as np
 
 from detops._numba.cumulative import scan
-from detops.cumulative import Extremes
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
+from detops.operators.cumulative import Extremes
 
 
 @inlined

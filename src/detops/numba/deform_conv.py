@@ -3,10 +3,10 @@
 import numpy as np
 
 from detops._numba.deform_conv import convolve
-from detops.deform_conv import MOST_PADDED
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
+from detops.operators.deform_conv import MOST_PADDED
 
 # A padded length that is refused; the sum of two such and an array's is no more than an int64 holds.
 TOO_MANY = MOST_PADDED + 1

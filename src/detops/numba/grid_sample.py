@@ -6,10 +6,10 @@ import numpy as np
 
 from detops._codes import Border, GridMode
 from detops._numba.grid_sample import sample
-from detops.grid_sample import MODES, PADDING_MODES
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
+from detops.operators.grid_sample import MODES, PADDING_MODES
 
 MAPS = {4: ("N", "C", "H", "W"), 5: ("N", "C", "D", "H", "W")}
 GRIDS = {4: ("N", "out_H", "out_W", "2"), 5: ("N", "out_D", "out_H", "out_W", "3")}

@@ -8,7 +8,7 @@ from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
 from detops.numba.rois import Regions
-from detops.roi_align import MAX_POINTS, MODES
+from detops.operators.roi_align import MAX_POINTS, MODES
 
 
 @inlined

@@ -7,7 +7,7 @@ from detops._numba.scatter_nd import check_loop, scatter_parts
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
-from detops.scatter_nd import REDUCTIONS, code_of, unit_of
+from detops.operators.scatter_nd import REDUCTIONS, code_of, unit_of
 
 
 def _dtype(data, reduction):

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from detops import _registry
 from detops.onnx._slots import Slots, slots
 from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
+from detops.runtime import _registry
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
 _ALL_DOMAINS = ("", *DOMAINS)

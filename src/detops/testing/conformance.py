@@ -98,7 +98,7 @@ def compare(
 
 
 def _cpu() -> str | None:
-    from detops._registry import available
+    from detops.runtime._registry import available
 
     return "cython" if available("cython") else "numba"
 

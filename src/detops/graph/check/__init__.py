@@ -1,0 +1,1 @@
+"""Compares a proved subgraph with its replacement in a real runtime."""

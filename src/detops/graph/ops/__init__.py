@@ -1,0 +1,1 @@
+"""What operators of ONNX and TensorFlow do to symbols and to arrays."""

@@ -1,0 +1,269 @@
+"""Moves elements: what reshapes, cuts and joins do to a tensor's cells and to its axes, at all sizes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detops.graph._finding import CannotRunError, Refusal
+from detops.graph.symbols import _poly, _sizes
+from detops.graph.symbols._poly import Poly
+from detops.graph.symbols._sizes import (
+    ENDLESS,
+    Atom,
+    Axis,
+    Factor,
+    atoms_in,
+    axis_of,
+    num_cells,
+    number_of,
+    of_number,
+    size_of,
+)
+
+if TYPE_CHECKING:
+    from detops.graph.ops._ops import Run, Value
+
+Clamp = Callable[[int | None, int | None, int, int], slice]  # from start, stop, step and size
+
+
+def place_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front."""
+    if not -rank <= axis < rank:
+        raise CannotRunError(f"axis {axis} doesn't exist in a tensor of rank {rank}")
+    return axis % rank
+
+
+def permute(run: Run, value: Value, order: Sequence[int]) -> Value:
+    """Transpose."""
+    axes = run.axes(value)
+    if sorted(order) != list(range(len(axes))):
+        raise CannotRunError(f"{run.label} permutes {len(order)} axes of a tensor of rank {len(axes)}")
+    return run.like(value, np.transpose(run.cells(value), order), [axes[place] for place in order])
+
+
+def reshape(run: Run, value: Value, wanted: Sequence[Poly], *, empty: bool = False) -> Value:
+    """Reshape to sizes, of which one may be -1.
+
+    Where the others have no elements, that one cannot be told. With `empty`, zeros are left out to tell it.
+    """
+    axes = run.axes(value)
+    before = [size_of(axis) for axis in axes]
+    if empty and of_number(-1) in wanted and _poly.ZERO in before and _poly.ZERO in wanted:
+        share = _resolved(run, _sizes.product_of(filter(None, before)), [size for size in wanted if size])
+        rest = iter(share)
+        wanted = [next(rest) if size else size for size in wanted]
+    sizes = _resolved(run, _sizes.product_of(before), wanted)
+    factors = [factor for axis in axes for factor in axis]
+    after = [_sizes.spread(size, run.sizes) for size in sizes] if 0 in factors else _sizes.regroup(factors, sizes)
+    return run.like(value, run.cells(value).reshape([num_cells(axis) for axis in after]), after)
+
+
+def _resolved(run: Run, total: Poly, wanted: Sequence[Poly]) -> list[Poly]:
+    """Return the sizes of a Reshape's result, which have as many elements as its input."""
+    sizes = list(wanted)
+    places = [place for place, size in enumerate(sizes) if number_of(size) == -1]
+    if len(places) > 1:
+        raise CannotRunError(f"{run.label} leaves two sizes open")
+    others = _sizes.product_of(size for place, size in enumerate(sizes) if place not in places)
+    fixed = number_of(total) is not None and number_of(others) is not None
+    for size in sizes:
+        if number_of(size) != -1 and not run.sizes.is_at_least(size, 0):
+            reason = f"{run.label} reshapes to a size that may be negative"
+            raise Refusal(reason, depth=2) if number_of(size) is None else CannotRunError(reason)
+    if places:
+        share = _sizes.quotient(total, others)
+        if share is None:
+            reason = f"{run.label} doesn't deal its elements out evenly at every size"
+            raise CannotRunError(reason) if fixed else Refusal(reason, depth=2)
+        sizes[places[0]] = share
+        return sizes
+    same = run.sizes.equal(others, total)
+    if same is None:
+        reason = f"{run.label} reshapes to a number of elements that may be another than its input's"
+        run.sizes.ask_for_ones_in((others, total), reason)
+        raise Refusal(reason, depth=2)
+    if not same:
+        raise CannotRunError(f"{run.label} reshapes to another number of elements")
+    return sizes
+
+
+def squeeze(run: Run, value: Value, picked: Sequence[int] | None) -> Value:
+    """Drop axes of length 1; None drops all that are."""
+    axes = run.axes(value)
+    if picked is None:
+        run.sizes.ask_for_ones([axis for axis in axes if axis], f"{run.label} drops an axis where its size is 1")
+        places = [place for place, axis in enumerate(axes) if not axis]
+    else:
+        places = [place_of(axis, len(axes)) for axis in picked]
+    for place in places:
+        if axes[place]:
+            run.sizes.ask_for_ones([axes[place]], f"{run.label} drops an axis that may be longer than 1")
+            raise CannotRunError(f"{run.label} drops an axis of {_sizes.shown(axes[place])}")
+    kept = [axis for place, axis in enumerate(axes) if place not in places]
+    return run.like(value, run.cells(value).reshape([num_cells(axis) for axis in kept]), kept)
+
+
+def insert(run: Run, value: Value, picked: Sequence[int]) -> Value:
+    """Insert axes of length 1, at their places in the result."""
+    rank = len(run.axes(value)) + len(picked)
+    places = {place_of(axis, rank) for axis in picked}
+    if len(places) < len(picked):
+        raise CannotRunError(f"{run.label} inserts an axis twice")
+    rest = iter(run.axes(value))
+    axes: list[Axis] = [() if place in places else next(rest) for place in range(rank)]
+    return run.like(value, run.cells(value).reshape([num_cells(axis) for axis in axes]), axes)
+
+
+def cut(run: Run, value: Value, place: int, start: Poly | None, stop: Poly | None, step: int, clamp: Clamp) -> Value:
+    """Take a slice along one axis; an open one is only taken whole, or in every nth position of its last factor."""
+    axis = run.axes(value)[place]
+    size = size_of(axis)
+    to_the_end = stop is None or (number_of(stop) is not None and (number_of(stop) or 0) >= ENDLESS)
+    to_the_end = to_the_end or (stop is not None and run.sizes.is_at_least(_poly.subtract(stop, size), 0))
+    first = 0 if start is None else number_of(start)
+    if to_the_end and step == 1 and first is not None and (first == 0 or first <= -ENDLESS):
+        return value
+    last = axis[-1] if axis and isinstance(axis[-1], int) else 1
+    if atoms_in([axis]) and to_the_end and last % step == 0 and first is not None and 0 <= first < step:
+        return along(run, value, place, lambda cells: cells[first::step], [*axis[:-1], last // step])
+    listed(axis, f"{run.label} cuts an axis whose size is open")
+    ends = [end if end is None else number_of(end) for end in (start, stop)]
+    if any(end is not None and number is None for end, number in zip((start, stop), ends, strict=True)):
+        raise Refusal(f"{run.label} cuts where a size that is open says", depth=2)
+    length = num_cells(axis)
+    index = clamp(ends[0], ends[1], step, length)
+    return along(run, value, place, lambda cells: cells[index], [len(range(*index.indices(length)))])
+
+
+def along(
+    run: Run, value: Value, place: int, function: Callable[[NDArray[Any]], NDArray[Any]], factors: Sequence[Factor]
+) -> Value:
+    """Apply a function of arrays to the cells, with one axis in front, and give that axis other factors."""
+    axes = list(run.axes(value))
+    axes[place] = axis_of(factors)
+    cells = np.moveaxis(function(np.moveaxis(run.cells(value), place, 0)), 0, place)
+    return run.like(value, cells, axes)
+
+
+def listed(axis: Axis, reason: str) -> None:
+    """Refuse an axis whose positions aren't told apart, or ask for them where their number is known."""
+    if atoms_in([axis]):
+        raise open_axis(axis, reason)
+
+
+def open_axis(axis: Axis, reason: str) -> Refusal:
+    """Return a refusal of an axis with atoms, or ask for its positions where their number is known."""
+    _sizes.ask_for_cells(axis, reason)
+    return Refusal(reason, depth=3)
+
+
+def take(run: Run, value: Value, place: int, indices: NDArray[Any]) -> Value:
+    """Gather along an axis."""
+    if indices.dtype.kind not in "iu":
+        raise CannotRunError(f"{run.label} needs integer indices")
+    axes = run.axes(value)
+    listed(axes[place], f"{run.label} picks from an axis whose size is open")
+    length = num_cells(axes[place])
+    if indices.size and not -length <= indices.min() <= indices.max() < length:
+        raise CannotRunError(f"{run.label} picks outside an axis of {length}")
+    after = [*axes[:place], *(axis_of([dim]) for dim in indices.shape), *axes[place + 1 :]]
+    return run.like(value, np.take(run.cells(value), indices, axis=place), after)
+
+
+def split(run: Run, value: Value, place: int, sizes: Sequence[int]) -> list[Value]:
+    """Cut an axis into pieces of the given sizes."""
+    axis = run.axes(value)[place]
+    listed(axis, f"{run.label} cuts an axis whose size is open")
+    if sum(sizes) != num_cells(axis) or any(size < 0 for size in sizes):
+        raise CannotRunError(f"{run.label} cuts an axis of {num_cells(axis)} into {list(sizes)}")
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [_piece(run, value, place, *bounds, [bounds[1] - bounds[0]]) for bounds in pairwise(ends)]
+
+
+def _piece(run: Run, value: Value, place: int, start: int, stop: int, factors: Sequence[Factor]) -> Value:
+    return along(run, value, place, lambda cells: cells[start:stop], factors)
+
+
+def split_evenly(run: Run, value: Value, place: int, count: int) -> list[Value]:
+    """Cut an axis into equal pieces: of an open one, its first factor."""
+    axis = run.axes(value)[place]
+    first = axis[0] if axis else 1
+    if count == 1:
+        return [value]
+    if isinstance(first, Atom) or (first % count and atoms_in([axis])):
+        raise open_axis(axis, f"{run.label} cuts an axis whose size is open")
+    if first % count:
+        raise CannotRunError(f"{run.label} cuts {first} into {count} equal parts")
+    cells, factors = num_cells(axis) // count, [first // count, *axis[1:]]
+    return [_piece(run, value, place, at * cells, (at + 1) * cells, factors) for at in range(count)]
+
+
+def concatenate(run: Run, values: Sequence[Value], place: int) -> Value:
+    """Concat: of open axes, only those that are all alike."""
+    ranks = {len(run.axes(value)) for value in values}
+    if len(ranks) > 1:
+        raise CannotRunError(f"{run.label} joins tensors of different rank")
+    axes = list(run.axes(values[0]))
+    for value in values[1:]:
+        for other, axis in enumerate(run.axes(value)):
+            if other != place:
+                axes[other] = _sizes.merge(run.sizes, axes[other], axis, broadcast=False)
+    parts = [run.axes(value)[place] for value in values]
+    if any(atoms_in([part]) for part in parts) and len(set(parts)) == 1:
+        axes[place] = axis_of([len(parts), *parts[0]])
+    else:
+        for part in parts:
+            listed(part, f"{run.label} joins axes whose sizes are open")
+        axes[place] = axis_of([sum(map(num_cells, parts))])
+    return run.joined(values, lambda cells: np.concatenate(cells, axis=place), axes)
+
+
+def broadcast(run: Run, value: Value, wanted: Sequence[Poly], *, both_ways: bool) -> Value:
+    """Broadcast to a shape; `both_ways` also where an axis of the value is the longer one."""
+    axes = run.axes(value)
+    if len(axes) > len(wanted) and not both_ways:
+        raise CannotRunError(f"{run.label} broadcasts to fewer axes")
+    rank = max(len(axes), len(wanted))
+    theirs: list[Axis] = [()] * (rank - len(axes)) + list(axes)
+    sizes = [of_number(1)] * (rank - len(wanted)) + list(wanted)
+    after = [_met(run, axis, size, both_ways) for axis, size in zip(theirs, sizes, strict=True)]
+    run.check_size(after)
+    cells = run.cells(value).reshape([num_cells(axis) for axis in theirs])
+    return run.like(value, np.broadcast_to(cells, [num_cells(axis) for axis in after]), after)
+
+
+def _met(run: Run, axis: Axis, size: Poly, both_ways: bool) -> Axis:
+    if not run.sizes.is_at_least(size, 0):
+        raise Refusal(f"{run.label} broadcasts to a size that may be negative", depth=2)
+    if not axis:
+        return _sizes.spread(size, run.sizes)
+    if both_ways and number_of(size) == 1:
+        return axis
+    same = run.sizes.equal(size_of(axis), size)
+    if same:
+        return axis
+    if same is None or not same:
+        run.sizes.ask_for_ones([axis], f"{run.label} broadcasts an axis where its size is 1")
+        if both_ways:
+            run.sizes.ask_for_ones_in([size], f"{run.label} broadcasts an axis where its size is 1")
+    if same is None:
+        raise Refusal(f"{run.label} broadcasts to a size that may be another", depth=2)
+    raise CannotRunError(f"{run.label} broadcasts an axis of {_sizes.shown(axis)} to another size")
+
+
+def tile(run: Run, value: Value, repeats: Sequence[Poly]) -> Value:
+    """Repeat along each axis."""
+    axes = run.axes(value)
+    if len(repeats) != len(axes):
+        raise CannotRunError(f"{run.label} repeats {len(repeats)} axes of {len(axes)}")
+    if not all(run.sizes.is_at_least(count, 0) for count in repeats):
+        raise Refusal(f"{run.label} repeats an unknown number of times, maybe fewer than none", depth=2)
+    times = [_sizes.spread(count, run.sizes) for count in repeats]
+    after = [axis_of([*count, *axis]) for count, axis in zip(times, axes, strict=True)]
+    run.check_size(after)
+    return run.like(value, np.tile(run.cells(value), [num_cells(count) for count in times]), after)

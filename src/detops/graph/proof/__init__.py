@@ -1,0 +1,1 @@
+"""The proof that a subgraph is a box decode, and its parameters."""

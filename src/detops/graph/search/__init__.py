@@ -1,0 +1,1 @@
+"""Finds what may be a box decode, and tries to prove it."""

@@ -1,0 +1,1 @@
+"""The public functions, what they share, and the specification of all of them."""

@@ -1,0 +1,216 @@
+"""Box decoding and encoding."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from detops.operators import _checks
+from detops.operators._call import Call
+
+
+def decode_bbox(
+    box_predictions: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    decode_clip: float | None = None,
+    lower_clip: float | None = None,
+    scales: Sequence[float] = (1, 1, 1, 1),
+    means: Sequence[float] = (0, 0, 0, 0),
+    axis: int = -1,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Turn what a detector predicts relative to its anchors into boxes.
+
+    With w, h, cx, cy the size and center of an anchor and (tx, ty, tw, th) = prediction / scale + mean::
+
+        center = t * size + center of the anchor
+        size   = exp(min(max(t, lower_clip), decode_clip)) * size of the anchor
+        box    = (center - size / 2, center + size / 2)
+
+    Parameters
+    ----------
+    box_predictions : array_like of float16, float32 or float64
+        (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
+        (..., 4 * num_classes) against anchors (..., 4).
+    anchors : array_like of float16, float32, float64 or an integer type
+        (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit. Leading axes may
+        be missing, or of length 1: anchors (num_boxes, 4) serve each image of predictions (batch, num_boxes, 4).
+        Empty lists are no predictions and no anchors.
+    decode_clip : float, optional
+        Upper bound of tw and th before the exponential; None for no bound. 0 bounds them at 0.
+    lower_clip : float, optional
+        Lower bound of tw and th before `decode_clip` applies, as in MMDetection's coder; None for no bound.
+    scales, means : sequence of 4 floats, default 1 and 0
+        Undo the normalization of the predictions. MMDetection's ``stds`` are ``1 / scales`` and its ``means``
+        are `means`; torchvision's ``weights`` are `scales`.
+    axis : int, default -1
+        The axis of the four coordinates.
+    out : numpy.ndarray, optional
+        Where to write the result: its shape and dtype, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray
+        Boxes (x1, y1, x2, y2) with the shape and dtype of `box_predictions`.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, a scale is 0, an option is no finite number, or there is no such `axis`.
+
+    See Also
+    --------
+    encode_bbox : The inverse.
+
+    Notes
+    -----
+    A NaN stays in the coordinates that it enters. An anchor of negative width or height passes through the formula.
+    One whose width or height is beyond the range of the dtype gives inf or NaN.
+    The definition is that of CANN's DecodeBbox and DecodeBboxV2, and of the box coders of tensorpack, torchvision,
+    Detectron2 and MMDetection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> anchors = np.array([[0.0, 0.0, 10.0, 20.0]])
+    >>> detops.decode_bbox(np.array([[0.1, 0.0, np.log(2), 0.0]]), anchors)
+    array([[-4.,  0., 16., 20.]])
+    """
+    lower = -math.inf if lower_clip is None else _checks.real("lower_clip", lower_clip)
+    upper = math.inf if decode_clip is None else _checks.real("decode_clip", decode_clip)
+    return _transform(
+        "decode_bbox", "box_predictions", box_predictions, anchors, (lower, upper), scales, means, axis, out, backend
+    )
+
+
+def encode_bbox(
+    boxes: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    scales: Sequence[float] = (1, 1, 1, 1),
+    means: Sequence[float] = (0, 0, 0, 0),
+    axis: int = -1,
+    out: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Express boxes relative to anchors: the inverse of :func:`decode_bbox`.
+
+    Parameters
+    ----------
+    boxes : array_like of float16, float32, float64 or an integer type
+        (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
+        (..., 4 * num_classes) against anchors (..., 4). Integers are taken as float64, an empty list as no boxes.
+    anchors : array_like of float16, float32, float64 or an integer type
+        (x1, y1, x2, y2) along `axis`, in the unit of `boxes`. Leading axes may be missing, or of length 1.
+    scales, means : sequence of 4 floats, default 1 and 0
+        The normalization of the result: (t - mean) * scale.
+    axis : int, default -1
+        The axis of the four coordinates.
+    out : numpy.ndarray, optional
+        Where to write the result: its shape and dtype, C-contiguous.
+    backend : {"cython", "numba", "cuda"}, optional
+        None takes CUDA where an input lives on a GPU, else Cython.
+
+    Returns
+    -------
+    numpy.ndarray
+        (tx, ty, tw, th) with the shape of `boxes`, and their dtype: float64 for integers.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong dtype or type.
+    ValueError
+        If shapes do not fit, a scale is 0, an option is no finite number, or there is no such `axis`.
+
+    See Also
+    --------
+    decode_bbox : The inverse.
+
+    Notes
+    -----
+    The definition is the encoder of the same box coders: tensorpack's, torchvision's, Detectron2's and MMDetection's.
+    NaN stays in its own coordinates. A side of no length has the logarithm -inf, an anchor's side of no length gives
+    inf or NaN, and a box and an anchor of opposite orientation give NaN for tw or th.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import detops
+    >>> anchors = np.array([[0.0, 0.0, 10.0, 20.0]])
+    >>> detops.encode_bbox(np.array([[1.0, 0.0, 11.0, 20.0]]), anchors)
+    array([[0.1, 0. , 0. , 0. ]])
+    """
+    return _transform("encode_bbox", "boxes", boxes, anchors, (), scales, means, axis, out, backend)
+
+
+def _transform(
+    kernel: str,
+    name: str,
+    subject: Any,
+    anchors: Any,
+    attributes: tuple[float, ...],
+    scales: Sequence[float],
+    means: Sequence[float],
+    axis: int,
+    out: Any,
+    backend: str | None,
+) -> np.ndarray:
+    call = Call(backend, **{name: subject, "anchors": anchors})
+    dtype = call.check_dtype(_checks.FLOATS if name == "box_predictions" else _checks.COORDINATES, name)
+    call.check_dtype(_checks.COORDINATES, "anchors")
+    if not call["anchors"].size:
+        call.read_empty("anchors", 4)
+        call.read_empty(name, 4)
+    classes, inner = _layout(name, call[name].shape, call["anchors"].shape, axis)
+    scales, means = _checks.reals("scales", scales, 4), _checks.reals("means", means, 4)
+    if 0 in scales:
+        raise ValueError(f"scales: expected numbers other than 0, got {scales}")
+    given = call[name].dtype
+    results = call.results(out, (call[name].shape, _checks.native(given) if given.kind == "f" else dtype, dtype))
+    call.kernel(kernel, dtype)(
+        call.cast(name, dtype),
+        call.cast("anchors", dtype),
+        *_checks.in_range(attributes, dtype),
+        _checks.in_range(scales, dtype),
+        _checks.in_range(means, dtype),
+        classes,
+        inner,
+        *results.buffers,
+    )
+    return results.deliver()
+
+
+def _fits(anchors: tuple[int, ...], wanted: tuple[int, ...], position: int) -> bool:
+    """Whether anchors have this shape, but for leading axes that they lack, or where they have length 1."""
+    missing = len(wanted) - len(anchors)
+    if not 0 <= missing <= position:
+        return False
+    while missing < position and anchors[0] == 1:
+        anchors, missing = anchors[1:], missing + 1
+    return anchors == wanted[missing:]
+
+
+def _layout(name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: int) -> tuple[int, int]:
+    """Return how many boxes in a row share an anchor, and how many have their first coordinates side by side."""
+    if not shape:
+        raise ValueError(f"{name}: expected shape (..., 4), got ()")
+    position = _checks.axis("axis", axis, len(shape))
+    last = position == len(shape) - 1
+    if shape[position] % 4 or (shape[position] != 4 and not last):
+        fitting = "(..., 4) or (..., 4 * num_classes)" if last else f"with 4 coordinates on axis {position}"
+        raise ValueError(f"{name}: expected shape {fitting}, got {shape}")
+    wanted = (*shape[:position], 4, *shape[position + 1 :])
+    if anchors != wanted and not _fits(anchors, wanted, position):
+        leading = ", or its last axes" if position else ""
+        raise ValueError(f"anchors: expected shape {wanted}{leading}, got {anchors}")
+    return max(shape[position] // 4, 1), max(math.prod(shape[position + 1 :]), 1)

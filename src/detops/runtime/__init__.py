@@ -1,0 +1,1 @@
+"""Which kernels run, on how many threads, with which settings."""
