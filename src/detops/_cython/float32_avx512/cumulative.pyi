@@ -1,3 +1,0 @@
-import numpy as np
-
-def cumulative(x: np.ndarray, smallest: bool, values: np.ndarray, indices: np.ndarray) -> None: ...
