@@ -1,6 +1,8 @@
 """Settings of the whole test run."""
 
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 # CUDA kernels run in Numba's simulator, which has to be chosen before numba is imported. The tests that compile
@@ -22,6 +24,14 @@ def _warnings_of_simulated_threads() -> None:
 
     for text in ("overflow", "divide by zero", "invalid value", "underflow"):
         warnings.filterwarnings("ignore", message=f"{text} encountered in", category=RuntimeWarning)
+
+
+@pytest.fixture(autouse=True)
+def _schemas_of_one_test() -> Iterator[None]:
+    """The package onnx has one register for the whole process: what a test or an example adds, no other test sees."""
+    yield
+    if (schemas := sys.modules.get("detops.onnx._schemas")) is not None:
+        schemas.deregister_schemas()
 
 
 def _group(nodeid: str) -> str:

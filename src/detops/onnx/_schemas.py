@@ -12,10 +12,17 @@ import numpy as np
 
 from detops.onnx._table import OPERATORS, REQUIRED, Operator, attribute_arguments
 
-# Attributes that exporters write and that have no meaning for the result.
-_UNREAD = {"MMCVDeformConv2d": {"bias": "int"}}
+# Attributes that nodes have and that the kernels don't read.
+_UNREAD = {
+    "MMCVDeformConv2d": {"bias": "int"},
+    # What a fused model's own function reads where operator sets are old; the kernels need only the numbers themselves.
+    "DecodeBbox": {"constants": "tensor"},
+    "DecodeBboxV2": {"constants": "tensor"},
+}
 
 _TYPES = {"float32": "float", "float64": "double"}  # where ONNX's name is another one than NumPy's
+
+_registered: set[tuple[str, int, str]] = set()  # name, version and domain of what this process has added
 
 Dims = list[Any]  # TensorShapeProto.Dimension, or None for an open one
 
@@ -51,19 +58,22 @@ def register_schemas() -> None:
     importlib.import_module("onnx.reference")
     if not hasattr(defs.OpSchema, "set_type_and_shape_inference_function"):
         raise ImportError("schemas with shapes need the package onnx in version 1.19 or later")
+    # Some versions of onnx end in a crash when schemas outlive the interpreter that their functions need.
+    atexit.register(deregister_schemas)
     for operator in OPERATORS:
         version = min(operator.versions)
         if operator.domain and not defs.has(operator.name, version, operator.domain):
             defs.register_schema(_schema(operator, version))
-            # Some versions of onnx end in a crash when schemas outlive the interpreter that their functions need.
-            atexit.register(_deregister, operator.name, version, operator.domain)
+            _registered.add((operator.name, version, operator.domain))
 
 
-def _deregister(*key: Any) -> None:
+def deregister_schemas() -> None:
+    """Take back what ``register_schemas`` has added."""
     from onnx import defs
 
-    with contextlib.suppress(defs.SchemaError):  # somebody else has done it
-        defs.deregister_schema(*key)
+    while _registered:
+        with contextlib.suppress(defs.SchemaError):  # somebody else has done it
+            defs.deregister_schema(*_registered.pop())
 
 
 def _schema(operator: Operator, version: int) -> Any:
@@ -111,7 +121,7 @@ def _tensor(dtype: str) -> str:
 def _attributes(operator: Operator) -> list[Any]:
     from onnx import defs
 
-    kinds = {"int": "INT", "float": "FLOAT", "string": "STRING", "ints": "INTS", "floats": "FLOATS"}
+    kinds = {"int": "INT", "float": "FLOAT", "string": "STRING", "ints": "INTS", "floats": "FLOATS", "tensor": "TENSOR"}
     declared: list[tuple[str, str, bool]] = [
         (name, each.kind, each.default is REQUIRED and not each.spellings)
         for each in operator.attributes
