@@ -45,6 +45,36 @@ WEIGHT = np.zeros((3, 4, 2, 2))
             "weight: the number of outputs: expected a multiple of groups, 2, got 3",
         ),
         (
+            {"weight": WEIGHT[:, :2]},
+            {"groups": 1},
+            ValueError,
+            "weight: expected shape (O, 4, kernel_H, kernel_W), got (3, 2, 2, 2)",
+        ),
+        (
+            {"weight": WEIGHT[:, :2]},
+            {},
+            ValueError,
+            "weight: the number of outputs: expected a multiple of groups, 2, got 3",
+        ),
+        (
+            {"offset": OFFSET.repeat(2, axis=1)},
+            {"offset_groups": 1},
+            ValueError,
+            "offset: expected shape (2, 8, 4, 5), got (2, 16, 4, 5)",
+        ),
+        (
+            {"offset": OFFSET.repeat(3, axis=1)},
+            {},
+            ValueError,
+            "x: the number of channels: expected a multiple of offset_groups, 3, got 4",
+        ),
+        (
+            {"weight": WEIGHT[0]},
+            {},
+            ValueError,
+            "weight: expected shape (O, C / groups, kernel_H, kernel_W), got (4, 2, 2)",
+        ),
+        (
             {"weight": WEIGHT[:, :, :0]},
             {},
             ValueError,

@@ -68,6 +68,7 @@ _CASES = [
         _arrays((1, 12, 3, 3), 4, (2, 2), (2, 2), groups=4, offset_groups=3),
         {"groups": 4, "offset_groups": 3},
     ),
+    ("groups read off the shapes", _arrays((1, 12, 3, 3), 4, (1, 2), (3, 2), groups=2, offset_groups=3), {}),
     (
         "one channel a group",
         _arrays((1, 5, 4, 4), 5, (2, 2), (3, 3), groups=5, offset_groups=5),

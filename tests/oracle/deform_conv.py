@@ -29,8 +29,8 @@ def deform_conv2d(
     stride=1,
     padding=0,
     dilation=1,
-    groups=1,
-    offset_groups=1,
+    groups=None,
+    offset_groups=None,
     im2col_step=None,
 ):
     (stride_y, stride_x), (dilation_y, dilation_x) = (np.broadcast_to(pair, 2).tolist() for pair in (stride, dilation))
@@ -38,6 +38,8 @@ def deform_conv2d(
     x, offset, weight = (np.asarray(array, np.float64) for array in (x, offset, weight))
     images, _, out_height, out_width = offset.shape
     outputs, width, kernel_height, kernel_width = weight.shape
+    groups = groups or x.shape[1] // max(width, 1) or 1
+    offset_groups = offset_groups or offset.shape[1] // (2 * kernel_height * kernel_width)
     offset = offset.reshape(images, offset_groups, kernel_height, kernel_width, 2, out_height, out_width)
     factor = np.ones(offset[:, :, :, :, 0].shape)
     if mask is not None:

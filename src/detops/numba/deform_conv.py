@@ -6,7 +6,7 @@ from detops._numba.deform_conv import convolve
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
-from detops.operators.deform_conv import MOST_PADDED
+from detops.operators.deform_conv import MOST_PADDED, parts
 
 # A padded length that is refused; the sum of two such and an array's is no more than an int64 holds.
 TOO_MANY = MOST_PADDED + 1
@@ -34,6 +34,15 @@ def _length(size, before, after, taps, dilation, stride):
     if padded < 1 or (taps > 1 and dilation > (padded - 1) // (taps - 1)):
         raise ValueError("x: expected a padded height and width of at least the kernel's")
     return (padded - 1 - dilation * (taps - 1)) // stride + 1
+
+
+def _groups(name, got):
+    """Return a function for a number of groups: that given, or as many as the shapes say."""
+    read = inlined(parts)
+    if _kinds.absent(got):
+        return inlined(lambda given, whole, part: read(whole, part))
+    given = _kinds.integer(name, got, 1)
+    return inlined(lambda value, whole, part: read(whole, part) if value is None else given(value))
 
 
 @inlined
@@ -100,8 +109,8 @@ def deform_conv2d(
     stride=1,
     padding=0,
     dilation=1,
-    groups=1,
-    offset_groups=1,
+    groups=None,
+    offset_groups=None,
     im2col_step=None,
 ):
     """``detops.deform_conv2d`` for compiled code, which needs no ``im2col_step``: it holds the columns of one row."""
@@ -118,25 +127,26 @@ def deform_conv2d(
         _sides(padding),
         _kinds.pair("dilation", dilation, 1),
     )
-    positive, positive_offset = _kinds.integer("groups", groups, 1), _kinds.integer("offset_groups", offset_groups, 1)
+    as_groups, as_offset_groups = _groups("groups", groups), _groups("offset_groups", offset_groups)
     step = _kinds.optional(im2col_step, _kinds.integer, "im2col_step", at_least=1)
 
     def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, groups, offset_groups, im2col_step):
         steps, sides, gaps = as_stride(stride), as_sides(padding), as_dilation(dilation)
-        parts, offset_parts = positive(groups), positive_offset(offset_groups)
         step(im2col_step)
-        _check_groups(x, weight, parts, offset_parts)
         images, outputs, rows, columns = x.shape[0], weight.shape[0], weight.shape[2], weight.shape[3]
+        taps = rows * columns
+        count = as_groups(groups, x.shape[1], weight.shape[1])
+        offset_count = as_offset_groups(offset_groups, offset.shape[1], 2 * taps)
+        _check_groups(x, weight, count, offset_count)
         height = _length(x.shape[2], sides[0], sides[2], rows, gaps[0], steps[0])
         width = _length(x.shape[3], sides[1], sides[3], columns, gaps[1], steps[1])
-        taps = rows * columns
-        moved = offsets(offset, (images, offset_parts, taps, 2, height, width))
-        factors = masks(mask, (images, offset_parts, taps, height, width))
+        moved = offsets(offset, (images, offset_count, taps, 2, height, width))
+        factors = masks(mask, (images, offset_count, taps, height, width))
         added = terms(bias, outputs)
         out = np.empty((images, outputs, height, width), element)
         if out.size > 0:
             kernel = as_weight(weight).reshape((outputs, weight.shape[1], taps))
-            reads = as_map(x), moved, kernel, added, factors, steps, sides[:2], gaps, columns, parts
+            reads = as_map(x), moved, kernel, added, factors, steps, sides[:2], gaps, columns, count
             convolve(0, images * height, *reads, out)
         return out
 

@@ -21,8 +21,8 @@ def deform_conv2d(
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    offset_groups: int = 1,
+    groups: int | None = None,
+    offset_groups: int | None = None,
     im2col_step: int | None = None,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -54,10 +54,12 @@ def deform_conv2d(
         Zeros around the map: everywhere, (above and below, left and right), or (top, left, bottom, right).
     dilation : int or (int, int), default 1
         Along y and x, at least 1.
-    groups : int, default 1
-        Number of groups of channels and outputs; each output sees the channels of its group.
-    offset_groups : int, default 1
-        Number of groups of channels, each with its own offsets and mask. Independent of `groups`.
+    groups : int, optional
+        Number of groups of channels and outputs; each output sees the channels of its group. None reads it off the
+        shapes of `x` and `weight`.
+    offset_groups : int, optional
+        Number of groups of channels, each with its own offsets and mask. Independent of `groups`. None reads it off
+        the shapes of `offset` and `weight`.
     im2col_step : int, optional
         How many images at most are worked on at a time. It bounds the scratch memory: beside the weights once more, it
         is `im2col_step` copies of an image and 2 MiB or less for each thread (on CUDA, the columns of
@@ -110,9 +112,8 @@ def deform_conv2d(
     strides = _steps("stride", stride)
     dilations = _steps("dilation", dilation)
     sides = _sides(padding)
-    groups = _checks.integer("groups", groups, at_least=1)
-    offset_groups = _checks.integer("offset_groups", offset_groups, at_least=1)
     step = 0 if im2col_step is None else min(_checks.integer("im2col_step", im2col_step, at_least=1), MOST_PADDED)
+    groups, offset_groups = _counts(call, groups, offset_groups)
     shape = _result_shape(call, strides, sides, dilations, groups, offset_groups)
     results = call.results(out, (shape, _checks.native(call["x"].dtype), dtype))
     if 0 not in shape:
@@ -150,6 +151,25 @@ def _sides(padding: Any) -> tuple[int, ...]:
     return numbers if len(numbers) == 4 else numbers * 2
 
 
+def parts(whole: int, part: int) -> int:
+    """Return how many parts make the whole; 1 where no number does, so that a check of shapes says what is wrong."""
+    return whole // part if whole > 0 and part > 0 and whole % part == 0 else 1
+
+
+def _counts(call: Call, groups: Any, offset_groups: Any) -> tuple[int, int]:
+    """Return the numbers of groups, those that are not given as the shapes have them."""
+    x, weight, offset = (tuple(call[name].shape) for name in ("x", "weight", "offset"))
+    _checks.shape("x", x, ("N", "C", "H", "W"))
+    _checks.shape("weight", weight, ("O", "C / groups", "kernel_H", "kernel_W"))
+    _checks.shape("offset", offset, ("N", "2 * offset_groups * kernel_H * kernel_W", "out_H", "out_W"))
+    return (
+        parts(x[1], weight[1]) if groups is None else _checks.integer("groups", groups, at_least=1),
+        parts(offset[1], 2 * weight[2] * weight[3])
+        if offset_groups is None
+        else _checks.integer("offset_groups", offset_groups, at_least=1),
+    )
+
+
 def _result_shape(
     call: Call,
     stride: tuple[int, int],
@@ -160,7 +180,6 @@ def _result_shape(
 ) -> tuple[int, ...]:
     """Return the shape of the result; ValueError if the arguments' shapes do not fit each other."""
     x, weight = tuple(call["x"].shape), tuple(call["weight"].shape)
-    _checks.shape("x", x, ("N", "C", "H", "W"))
     _checks.divisible("x: the number of channels", x[1], "groups", groups)
     _checks.divisible("x: the number of channels", x[1], "offset_groups", offset_groups)
     _checks.shape("weight", weight, ("O", x[1] // groups, "kernel_H", "kernel_W"))

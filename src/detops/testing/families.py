@@ -205,8 +205,11 @@ def deform_conv2d(draw: st.DrawFn, dtype: str) -> Call:
         "bias": draw(st.one_of(st.none(), array(dtype, (maps,), -4, 4))),
         "mask": draw(st.one_of(st.none(), array(dtype, (batches, points, *out), 0, 1, parts=4))),
     }
-    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    return arrays, {**options, "offset_groups": offset_groups}
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+    # Left out, both are read off the shapes.
+    if draw(st.booleans()):
+        options |= {"groups": groups, "offset_groups": offset_groups}
+    return arrays, options
 
 
 @st.composite
