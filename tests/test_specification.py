@@ -7,8 +7,10 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 import detops
 import detops.numba
@@ -177,6 +179,29 @@ def test_dtypes_of_arrays(operator: str, array: Array) -> None:
         else:
             with pytest.raises(TypeError, match=rf"^{array.name}: expected (an integer |a real )?dtype"):
                 getattr(detops, operator)(**given, **case.options)
+
+
+FLOAT_ARRAYS = [
+    (operator, array.name)
+    for operator, found in OPERATORS.items()
+    for array in found.arrays
+    if array.name in calls.ordinary(operator).arrays and (not array.dtypes or "float32" in array.dtypes)
+]
+
+
+@pytest.mark.parametrize(("operator", "name"), [each for each in FLOAT_ARRAYS if each != ("scatter_nd", "updates")])
+def test_types_of_ml_dtypes(operator: str, name: str) -> None:
+    """The error says what to do, in the public function and in compiled code."""
+    case = calls.ordinary(operator)
+    given = {**case.cast("float32"), **case.options}
+    given[name] = given[name].astype(ml_dtypes.bfloat16)
+    message = rf"{name}: expected .*, got .*bfloat16: convert it first, as \.astype\(numpy\.float32\) does$"
+    for library, error in ((detops, TypeError), (detops.numba, TypingError)):
+        with pytest.raises(error, match=message):
+            getattr(library, operator)(**given)
+    given[name] = given[name].view("V2")  # as torch describes it on a GPU
+    with pytest.raises(TypeError, match=rf"{name}: expected .*, got \|V2, which libraries make of bfloat16: convert"):
+        getattr(detops, operator)(**given)
 
 
 def doc(operator: str) -> str:

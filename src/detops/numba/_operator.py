@@ -11,6 +11,7 @@ from numba.core.errors import ForceLiteralArg, TypingError
 from numba.extending import overload
 
 from detops._numba.spread import OPTIONS, jit
+from detops.operators import _checks
 
 
 class Unknown(Exception):
@@ -77,5 +78,7 @@ def _kind_of_value(name: str, value: Any, constant: bool) -> Any:
     try:
         return numba.typeof(value)
     except (TypingError, ValueError):
-        got = f"{type(value).__name__} of dtype {value.dtype!r}" if hasattr(value, "dtype") else repr(value)
+        got = repr(value)
+        if isinstance(value, np.ndarray | np.generic):
+            got = f"{type(value).__name__} of dtype {value.dtype}{_checks.conversion(value.dtype)}"
         raise TypingError(f"{name}: expected a type that Numba knows, in native byte order, got {got}") from None

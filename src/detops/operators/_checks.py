@@ -15,6 +15,7 @@ from detops.operators import _plain
 FLOATS = tuple(np.dtype(name) for name in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(sign + str(bits)) for sign in ("int", "uint") for bits in (8, 16, 32, 64))
 BOOL = np.dtype(bool)
+_FLOAT32 = np.dtype(np.float32)
 NUMBERS = (*FLOATS, *INTEGERS, BOOL)
 # Dtypes of boxes: integers stand for the same numbers in float64.
 COORDINATES = (*FLOATS, *INTEGERS)
@@ -42,7 +43,17 @@ def native(dtype: np.dtype) -> np.dtype:
 def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
     """Raise TypeError unless the dtype, in native byte order, is one of those allowed."""
     if got not in allowed and got.newbyteorder("=") not in allowed:
-        raise TypeError(f"{name}: expected {_WORDS[allowed]}, got {got}")
+        raise TypeError(f"{name}: expected {_WORDS[allowed]}, got {got}{conversion(got, allowed)}")
+
+
+def conversion(got: np.dtype, allowed: Sequence[np.dtype] = FLOATS) -> str:
+    """Return what to do about a dtype that another library defines, such as bfloat16; nothing for NumPy's own."""
+    if got.kind != "V" or got.names is not None:
+        return ""
+    if got == "V2":
+        return ", which libraries make of bfloat16: convert it to float32 first"
+    fits = got.type is not np.void and _FLOAT32 in allowed and np.can_cast(got, _FLOAT32)
+    return ": convert it first, as .astype(numpy.float32) does" if fits else ""
 
 
 def whole(name: str, array: np.ndarray) -> None:
