@@ -31,8 +31,8 @@ import numpy as np
 
 import detops
 from detops._cython import memory
-from tests import calls
 from tests.cases import Case
+from tests.support import calls
 
 MIB = 1 << 20
 DTYPES = ("float16", "float32", "float64")
@@ -86,6 +86,13 @@ def _encode(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
     return {"boxes": boxes(rng, count), "anchors": boxes(rng, count)}, {}
 
 
+def _box_iou(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
+    aligned, count = bool(rng.integers(0, 2)), few(rng, 40)
+    arrays = {"boxes_a": boxes(rng, count), "boxes_b": boxes(rng, count if aligned else few(rng, 40))}
+    mode = str(rng.choice(["iou", "iof", "giou", "diou", "ciou"]))
+    return arrays, {"mode": mode, "aligned": aligned, "offset": int(rng.integers(0, 2))}
+
+
 def _cumulative(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
     shape = [few(rng, 12) for _ in range(int(rng.integers(1, 5)))]
     return {"x": rng.normal(size=shape)}, {"axis": int(rng.integers(-len(shape), len(shape)))}
@@ -132,10 +139,15 @@ def _grid_sample(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]
     images, axes = few(rng, 2), int(rng.integers(2, 4))
     sizes = [1 + few(rng, 9) for _ in range(axes)]
     arrays = {
-        "x": rng.normal(size=(images, few(rng, 4), *sizes)),
+        "x": rng.normal(size=(images, few(rng, 24), *sizes)),
         "grid": rng.uniform(-1.5, 1.5, (images, *(few(rng, 7) for _ in range(axes)), axes)),
     }
-    return arrays, {"padding_mode": str(rng.choice(["zeros", "border", "reflection"]))}
+    return arrays, {
+        "mode": str(rng.choice(["nearest", "linear", "cubic"])),
+        "padding_mode": str(rng.choice(["zeros", "border", "reflection"])),
+        "align_corners": bool(rng.integers(0, 2)),
+        "reflect_first": bool(rng.integers(0, 2)),
+    }
 
 
 def _instance_norm(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
@@ -146,6 +158,7 @@ def _instance_norm(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, An
 
 MAKERS: dict[str, Callable[[np.random.Generator], tuple[calls.Arrays, dict[str, Any]]]] = {
     "batched_nms": _batched_nms,
+    "box_iou": _box_iou,
     "cummax": _cumulative,
     "cummin": _cumulative,
     "decode_bbox": _decode,

@@ -1,0 +1,39 @@
+"""The scripts of the nightly part can be run: they name what is there, and know every operator."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import detops
+from tests import nightly
+from tests.nightly import stress
+from tests.support import calls
+
+SCRIPTS = [module.name for module in pkgutil.iter_modules(nightly.__path__)]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_is_imported(script: str) -> None:
+    try:
+        assert callable(importlib.import_module(f"tests.nightly.{script}").main)
+    except ModuleNotFoundError as error:
+        # What is missing is a library for that script alone.
+        if error.name is None or error.name.partition(".")[0] in ("detops", "tests", "asv_bench"):
+            raise
+
+
+def test_stress_calls_every_operator() -> None:
+    assert sorted(stress.MAKERS) == sorted(calls.ALL)
+
+
+def test_stress_finds_nothing_in_a_few_cases() -> None:
+    rng, threads = np.random.default_rng(0), detops.get_num_threads()
+    try:
+        with stress.room(2048):
+            for _ in range(40):
+                stress.one_shape(rng)
+                stress.one_parameter(rng)
+    finally:
+        detops.set_num_threads(threads)
