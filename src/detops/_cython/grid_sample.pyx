@@ -8,6 +8,7 @@ include "spread.pxi"
 include "allocate.pxi"
 include "prefetch.pxi"
 include "stream.pxi"
+include "pairs.pxi"
 include "grid_sample.pxi"
 include "../_core/sampling.py"
 include "tiles.pxi"
@@ -25,17 +26,15 @@ cdef enum:
 
 cdef void gather_corners(const real* plane, Py_ssize_t width, const Tile* tile, real* out) noexcept nogil:
     """The same as gather, bit for bit, for points that are blended from four elements inside the map."""
-    cdef real[2 * POINTS] upper, lower
-    cdef real[POINTS] total
+    cdef real[POINTS] top_left, top_right, bottom_left, bottom_right, total
     cdef Py_ssize_t i
     cdef real a, b, c, d
-    for i in range(tile.points):
-        # Neighbors are loaded in pairs, which are half as many loads.
-        memcpy(&upper[2 * i], plane + tile.at[i], 2 * sizeof(real))
-        memcpy(&lower[2 * i], plane + tile.at[i] + width, 2 * sizeof(real))
+    for i in range(0, tile.points, 4):
+        split_pairs(plane, &tile.at[i], &top_left[i], &top_right[i])
+        split_pairs(plane + width, &tile.at[i], &bottom_left[i], &bottom_right[i])
     for i in range(tile.points):
         a, b, c, d = bilinear_weights(tile.fraction[1][i], tile.fraction[0][i])
-        total[i] = blend(upper[2 * i], upper[2 * i + 1], lower[2 * i], lower[2 * i + 1], a, b, c, d)
+        total[i] = blend(top_left[i], top_right[i], bottom_left[i], bottom_right[i], a, b, c, d)
     memcpy(out, total, tile.points * sizeof(real))
 
 

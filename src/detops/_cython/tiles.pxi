@@ -101,6 +101,9 @@ cdef Py_ssize_t split(const GridSample* sample, Tile* tile, Rest* rest) noexcept
         tile.outside[i] = (x < 0) | (x > width - 2) | (y < 0) | (y > height - 2)
         tile.at[i] = 0 if tile.outside[i] else y * width + x
         outside |= tile.outside[i]
+    # Points are read four at a time.
+    for i in range(tile.points, (tile.points + 3) // 4 * 4):
+        tile.at[i] = 0
     if outside:
         for i in range(tile.points):
             # Written in any case, and overwritten unless it is counted.
