@@ -1,9 +1,14 @@
 """What is known of the shapes in an ONNX model: what follows from its inputs, and nothing that could be otherwise."""
 
+from typing import Any
+
+import numpy as np
 import onnx
 import pytest
 
 from detops.graph.model._onnx_io import read_graphs
+
+from .models import run
 
 BODY = """() => (float[A,B,C,D] {out}) {{
     {out}_all = mmcv.MMCVInstanceNormalization(y, s, s)
@@ -141,3 +146,36 @@ def test_operators_of_onnxruntimes_optimizer_pass_shapes_on() -> None:
         "plain": twelve,
         "behind": twelve,
     }
+
+
+@pytest.mark.parametrize(
+    ("factors", "attributes", "shape"),
+    [
+        ("float[N,8] x, float[8,4] y", "alpha = 0.5", (None, 4)),
+        ("float[8,N] x, float[4,8] y", "transA = 1, transB = 1", (None, 4)),
+        ("float[B,2,8,N] x, float[2,8,4] y", "transA = 1", (None, 2, None, 4)),
+        ("float[5,1,N,8] x, float[2,4,8] y", "transB = 1", (5, 2, None, 4)),
+        ("float[B,N,8] x, float[B,8,4] y", "transBatchA = 1", None),
+        ("float[8] x, float[8,4] y", "", None),
+    ],
+)
+def test_products_that_onnxruntime_has_fused_have_a_shape(factors: str, attributes: str, shape: Any) -> None:
+    """A scale and transposes go into the product, also of batches; what the file says of it isn't asked."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> main ({factors}) => (float[7,7,7] out)
+        <float[7,7,7] z> {{ z = com.microsoft.FusedMatMul{f"<{attributes}>" if attributes else ""}(x, y)
+        grown = com.microsoft.FastGelu(z)
+        out = Relu(grown) }}"""
+    )
+    (graph,) = read_graphs(model, None)
+    assert (graph.info("z").shape, graph.info("grown").shape) == (shape, shape)
+    if shape is not None:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+        del model.graph.value_info[:]
+        (out,) = run(model, {value.name: np.zeros(filled(value), np.float32) for value in model.graph.input})
+        assert [known in (None, dim) for known, dim in zip(shape, out.shape, strict=True)] == [True] * out.ndim
+
+
+def filled(value: onnx.ValueInfoProto) -> list[int]:
+    """Return the shape that an input declares, with open sizes of 5."""
+    return [dim.dim_value or 5 for dim in value.type.tensor_type.shape.dim]

@@ -7,8 +7,10 @@ of operators that nobody knows are the exception: of those, the file is the only
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from detops.onnx._functions import Key, bodies, local_functions
@@ -20,18 +22,22 @@ SMALL_TENSOR = 4096  # bytes; larger initializers are left out
 MAX_LENGTH = 1 << 16  # ONNX's inference writes each element of a list down, since it might be one of sizes
 MAX_EXPANDED = 1 << 18  # nodes of functions, which inference expands at each call
 
+STANDARD = ("", "ai.onnx")  # the names of ONNX's own domain
 UNKNOWN = "detops.unknown"  # a domain whose operators nobody knows
 
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-# of ONNX Runtime: the attributes that count for the shape, and the operator that has it
+_MICROSOFT = "com.microsoft"  # ONNX Runtime's own operators
+# the inputs and the attributes that count for the shape, and the operator that has it
 _FUSED = {
-    ("com.microsoft", "FusedConv"): (_WINDOW, "Conv"),
-    ("com.microsoft", "FusedGemm"): (("transA", "transB"), "Gemm"),
+    "FusedConv": (2, _WINDOW, "Conv"),
+    "FusedGemm": (3, ("transA", "transB"), "Gemm"),
+    **dict.fromkeys(("BiasGelu", "BiasSoftmax", "FastGelu", "Gelu", "QuickGelu"), (1, (), "Identity")),
 }
+_PRODUCTS = ("FusedMatMul", "TransposeMatMul")
 
 _BLOCKED = "com.microsoft.nchwc"  # operators on float images whose channels lie in blocks
 
-Lookup = Callable[[Any], Operator | None]
+Lookup = Callable[[Key], Operator | None]
 
 
 def inferred(model: Any) -> Any:
@@ -41,33 +47,40 @@ def inferred(model: Any) -> Any:
     versions = {entry.domain: entry.version for entry in model.opset_import}
     functions = local_functions(model)
 
-    def lookup(node: Any) -> Operator | None:
-        return None if known(node) else find(node.domain, node.op_type, versions.get(node.domain, 1))
+    @functools.cache
+    def lookup(key: Key) -> Operator | None:
+        return None if known(key) else find(*key, versions.get(key[0], 1))
 
-    def known(node: Any) -> bool:
-        return is_standard(node) or (node.domain, node.op_type) in functions
+    def known(key: Key) -> bool:
+        product = key[0] == _MICROSOFT and key[1] in _PRODUCTS
+        return key[0] in STANDARD or key in functions or product
 
     light = _without_weights(model)
+    places = holders(light.graph)
+    _clean(light.graph, places)
     _drop_endless(light)
-    _as_standard(light.graph)
-    _forget_claims(light.graph, lambda node: known(node) or lookup(node) is not None)
-    blind = _blind(light.graph, frozenset())
+    if _MICROSOFT in versions:
+        _as_standard(light.graph)
+    _forget_claims(light.graph, places, lambda key: known(key) or lookup(key) is not None)
+    blind = _blind(light.graph, places, frozenset())
+    places = holders(light.graph) if blind else places
     broken = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError)
     with contextlib.suppress(*broken):
-        blind |= _hide_long(light.graph, onnx.shape_inference.infer_shapes(light).graph)
+        hidden = _hide_long(light.graph, onnx.shape_inference.infer_shapes(light).graph, places)
+        places, blind = holders(light.graph) if hidden else places, blind or hidden
     if blind:
         light.opset_import.append(onnx.helper.make_opsetid(UNKNOWN, 1))
     with contextlib.suppress(*broken):  # the model may still be searched; unknown shapes make the proof harder
         while True:  # what is told of one operator may lead to the next one
             light = onnx.shape_inference.infer_shapes(light, data_prop=True)
-            if not _tell(light.graph, {}, {}, lookup):
+            if not _tell(light.graph, places, {}, {}, lookup):
                 break
     return light.graph
 
 
 def is_standard(node: Any) -> bool:
     """Tell whether a node is of ONNX's own domain."""
-    return node.domain in ("", "ai.onnx")
+    return node.domain in STANDARD
 
 
 def has_defaults(model: Any) -> bool:
@@ -75,39 +88,55 @@ def has_defaults(model: Any) -> bool:
     return bool(model.ir_version >= 4)
 
 
+def _inner(graph: Any, places: Iterable[int]) -> Iterator[Any]:
+    """Yield the graphs that the nodes at some places hold."""
+    for place in places:
+        yield from bodies(graph.node[place])
+
+
+def holders(graph: Any) -> list[int]:
+    """Return the places of the nodes that hold graphs, so that a large graph is looked through once."""
+    return [place for place, node in enumerate(graph.node) if node.attribute and any(True for _ in bodies(node))]
+
+
 def _as_standard(graph: Any) -> None:
     """Take what ONNX Runtime's optimizer has fused for the operators that give the same shape."""
     for node in graph.node:
-        if (node.domain, node.op_type) in _FUSED:
-            kept, node.op_type = _FUSED[node.domain, node.op_type]
+        if node.domain == _MICROSOFT and node.op_type in _FUSED and len(node.output) == 1:
+            inputs, kept, node.op_type = _FUSED[node.op_type]
             node.domain = ""
             attributes = [attribute for attribute in node.attribute if attribute.name in kept]
             del node.attribute[:]
             node.attribute.extend(attributes)
-            del node.input[3:]
+            del node.input[inputs:]
         for body in bodies(node):
             _as_standard(body)
 
 
-def names_in(graph: Any) -> set[str]:
-    """Return the names that a graph defines: of inputs, initializers and results."""
+def entries_in(graph: Any) -> set[str]:
+    """Return the names of a graph's inputs and initializers."""
     names = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    names |= {tensor.values.name for tensor in graph.sparse_initializer}
-    return names | {output for node in graph.node for output in node.output if output}
+    return names | {tensor.values.name for tensor in graph.sparse_initializer}
 
 
-def _blind(graph: Any, outer: frozenset[str]) -> bool:
+def _names_in(graph: Any) -> set[str]:
+    """Return the names that a graph defines: of inputs, initializers and results."""
+    return entries_in(graph) | {output for node in graph.node for output in node.output if output}
+
+
+def _blind(graph: Any, places: Sequence[int], outer: frozenset[str]) -> bool:
     """Forget the bodies that give a name of their surroundings another meaning, and tell whether there are any.
 
     ONNX forbids it, and runtimes differ in which one they take. What the node itself gives isn't seen from its bodies.
     """
-    outer |= names_in(graph)
+    outer |= _names_in(graph) if places else frozenset()
     found = False
-    for node, inner in [(node, held) for node in graph.node if (held := list(bodies(node)))]:
+    for node in [graph.node[place] for place in places]:
         seen = outer - set(node.output)
+        inner = list(bodies(node))
         for body in inner:
-            found |= _blind(body, seen)
-        if any(not seen.isdisjoint(names_in(body)) for body in inner):
+            found |= _blind(body, holders(body), seen)
+        if any(not seen.isdisjoint(_names_in(body)) for body in inner):
             node.domain = UNKNOWN
             del node.attribute[:]
             found = True
@@ -117,6 +146,8 @@ def _blind(graph: Any, outer: frozenset[str]) -> bool:
 def _drop_endless(light: Any) -> None:
     """Drop the functions that take too long to expand; where each calls the next one twice, they double every time."""
     functions = local_functions(light)
+    if not functions:
+        return
     sizes: dict[Key, int] = {}
 
     def size(wanted: Key) -> int:
@@ -159,29 +190,38 @@ def _calls(nodes: Iterable[Any]) -> Iterator[Key]:
         pending += [inner for body in bodies(node) for inner in body.node]
 
 
-def _hide_long(graph: Any, typed: Any) -> bool:
+def _hide_long(graph: Any, typed: Any, places: Sequence[int]) -> bool:
     """Forget what makes a list of more than `MAX_LENGTH`, but that it is a list; tell whether there is any."""
     long = {value.name: value.type for value in (*typed.value_info, *typed.output) if _is_long(value.type)}
-    found = False
     for value in (*graph.input, *graph.value_info):
         if _is_long(value.type):
             value.type.tensor_type.shape.dim[0].Clear()
-    for node, twin in zip(graph.node, typed.node, strict=True):
-        if any(name in long for name in node.output):
-            import onnx
-
-            known = {value.name: value.type for value in (*typed.value_info, *typed.output)}
-            node.domain, found = UNKNOWN, True
-            del node.attribute[:]
-            for name in node.output:
-                if name in known:
-                    value = graph.value_info.add()
-                    value.CopyFrom(onnx.helper.make_value_info(name, known[name]))
-                    if name in long:
-                        value.type.tensor_type.shape.dim[0].Clear()
-        else:
+    found = False
+    for place in places:
+        node, twin = graph.node[place], typed.node[place]
+        if long.keys().isdisjoint(node.output):
             for body, other in zip(bodies(node), bodies(twin), strict=True):
-                found |= _hide_long(body, other)
+                found |= _hide_long(body, other, holders(body))
+    return _hide(graph, typed, long) or found if long else found
+
+
+def _hide(graph: Any, typed: Any, long: Mapping[str, Any]) -> bool:
+    """Forget the nodes that make long lists, which are all of a type that is known; tell whether there are any."""
+    import onnx
+
+    known = {value.name: value.type for value in (*typed.value_info, *typed.output)}
+    found = False
+    for node in graph.node:
+        if long.keys().isdisjoint(node.output):
+            continue
+        node.domain, found = UNKNOWN, True
+        del node.attribute[:]
+        for name in node.output:
+            if name in known:
+                value = graph.value_info.add()
+                value.CopyFrom(onnx.helper.make_value_info(name, known[name]))
+                if name in long:
+                    value.type.tensor_type.shape.dim[0].Clear()
     return found
 
 
@@ -203,7 +243,6 @@ def _without_weights(model: Any) -> Any:
     light.graph.input.extend(graph.input)
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
-    _clean(light.graph)
     stated = {value.name for value in graph.input}
     inputs = stated if has_defaults(model) else set()
     for tensor in graph.initializer:
@@ -217,16 +256,15 @@ def _without_weights(model: Any) -> Any:
     return light
 
 
-def _clean(graph: Any) -> None:
+def _clean(graph: Any, places: Iterable[int]) -> None:
     """Forget sizes below zero, which some exporters write for open ones, and which end inference without an error."""
     for value in (*graph.input, *graph.output, *graph.value_info):
         for tensor in _tensor_types(value.type):
             for dim in tensor.shape.dim if tensor.HasField("shape") else ():
                 if dim.dim_value < 0:
                     dim.Clear()
-    for node in graph.node:
-        for body in bodies(node):
-            _clean(body)
+    for body in _inner(graph, places):
+        _clean(body, holders(body))
 
 
 def _tensor_types(kind: Any) -> Iterator[Any]:
@@ -240,57 +278,101 @@ def _tensor_types(kind: Any) -> Iterator[Any]:
             yield from _tensor_types(kind.map_type.value_type)
 
 
-def _forget_claims(graph: Any, defined: Callable[[Any], bool]) -> None:
+def _forget_claims(graph: Any, places: Iterable[int], defined: Callable[[Key], bool]) -> None:
     """Drop what the file states of inner tensors and outputs that a defined operator makes, and of bodies' inputs."""
     import onnx
 
     claims = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.HasField("type")}
-    foreign = {name for node in graph.node if not defined(node) for name in node.output}
-    kept = [onnx.helper.make_value_info(name, claims[name]) for name in claims if name in foreign]
+    foreign = (node for node in graph.node if claims and not defined((node.domain, node.op_type)))
+    names = {name for node in foreign for name in node.output}
+    kept = [onnx.helper.make_value_info(name, claims[name]) for name in claims if name in names]
     del graph.value_info[:]
     graph.value_info.extend(kept)
     for value in graph.output:
         value.ClearField("type")
-    for node in graph.node:
-        for body in bodies(node):
-            for value in body.input:
-                if value.type.HasField("tensor_type"):
-                    value.type.tensor_type.ClearField("shape")
-            _forget_claims(body, defined)
-            inputs = {value.name for value in body.input}
-            for place in reversed(range(len(body.initializer))):
-                if body.initializer[place].name in inputs:
-                    del body.initializer[place]
+    for body in _inner(graph, places):
+        for value in body.input:
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
+        _forget_claims(body, holders(body), defined)
+        inputs = {value.name for value in body.input}
+        for place in reversed(range(len(body.initializer))):
+            if body.initializer[place].name in inputs:
+                del body.initializer[place]
 
 
-def _tell(graph: Any, types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup) -> bool:
+def _tell(
+    graph: Any, places: Sequence[int], types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup
+) -> bool:
     """Enter what inference doesn't know, given what surrounds the graph; tell whether there is any news."""
     import onnx
 
+    silent = [node for node in graph.node if _is_silent(node.domain, node.op_type, lookup)]
+    if not silent and not places:
+        return False
     constants = {**constants, **dict(_constants(graph))}
     types = {**types, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
     news = False
-    for node in graph.node:
-        first = types.get(node.input[0]) if node.input else None
-        operator = lookup(node)
-        results = result_types(operator, [first], {}) if operator is not None else ()
-        for name, made in zip(node.output, results, strict=False):
+    for node in silent:
+        given = [types.get(name) for name in node.input]
+        for name, made in zip(node.output, _results(node, given, lookup), strict=False):
             if name and name not in types and made is not None and made.tensor_type.HasField("shape"):
-                for dim in made.tensor_type.shape.dim:
-                    dim.Clear()  # the number of axes is what the proof needs
                 types[name] = made
                 graph.value_info.append(onnx.helper.make_value_info(name, made))
                 news = True
-        if node.domain == _BLOCKED and node.output[0] not in types:
-            types[node.output[0]] = _blocked(node)
-            graph.value_info.append(onnx.helper.make_value_info(node.output[0], types[node.output[0]]))
-            news = True
-        if is_standard(node) and node.op_type == "Slice" and len(node.input) > 3 and node.input[3] in constants:
+        if is_standard(node) and len(node.input) > 3 and node.input[3] in constants:
             axes = _integers(constants[node.input[3]])
-            news |= axes is not None and _tell_uncut(first, types.get(node.output[0]), axes)
-        for body in bodies(node):
-            news |= _tell(body, types, constants, lookup)
+            news |= axes is not None and _tell_uncut(given[0], types.get(node.output[0]), axes)
+    for body in _inner(graph, places):
+        news |= _tell(body, holders(body), types, constants, lookup)
     return news
+
+
+def _is_silent(domain: str, op: str, lookup: Lookup) -> bool:
+    """Tell whether inference may know less of an operator than we do."""
+    if domain in STANDARD:
+        return op == "Slice"
+    return domain == _BLOCKED or (domain == _MICROSOFT and op in _PRODUCTS) or lookup((domain, op)) is not None
+
+
+def _results(node: Any, given: Sequence[Any], lookup: Lookup) -> Sequence[Any]:
+    """Return the types of what an operator gives that inference doesn't know, None where it has none."""
+    if node.domain == _BLOCKED:
+        return [_blocked(node)]
+    if node.domain == _MICROSOFT and node.op_type in _PRODUCTS:
+        return [_product(node, given)]
+    operator = lookup((node.domain, node.op_type))
+    results = result_types(operator, given[:1] or [None], {}) if operator is not None else ()
+    for made in results:
+        for dim in made.tensor_type.shape.dim if made is not None else ():
+            dim.Clear()  # the number of axes is what the proof needs
+    return results
+
+
+def _product(node: Any, given: Sequence[Any]) -> Any:
+    """Return the type of a matrix product with transposed factors."""
+    import onnx
+
+    flags = {attribute.name: attribute.i for attribute in node.attribute}
+    if flags.get("transBatchA") or flags.get("transBatchB") or None in given[:2] or len(given) < 2:
+        return None
+    if not all(kind.tensor_type.HasField("shape") and len(kind.tensor_type.shape.dim) > 1 for kind in given[:2]):
+        return None
+    left, right = (
+        [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim]
+        for kind in given[:2]
+    )
+    batches = zip_longest(reversed(left[:-2]), reversed(right[:-2]), fillvalue=1)
+    lead = [_broadcast(*pair) for pair in batches][::-1]
+    rows, columns = left[-1 if flags.get("transA") else -2], right[-2 if flags.get("transB") else -1]
+    return onnx.helper.make_tensor_type_proto(given[0].tensor_type.elem_type, [*lead, rows, columns])
+
+
+def _broadcast(ours: int | None, theirs: int | None) -> int | None:
+    """Return the length of an axis on which two tensors meet, None where it isn't known."""
+    if 1 in (ours, theirs):
+        return theirs if ours == 1 else ours
+    return theirs if ours is None else ours
 
 
 def _blocked(node: Any) -> Any:

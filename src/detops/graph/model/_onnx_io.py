@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from detops.graph.model._view import MAX_CONSTANT, Graph, Node, TensorInfo
 from detops.onnx._functions import bodies
-from detops.onnx._shapes import has_defaults, inferred, is_standard, names_in
+from detops.onnx._shapes import STANDARD, entries_in, has_defaults, holders, inferred
 
 
 def read_graphs(model: Any, directory: str | None) -> list[Graph]:
@@ -27,9 +28,10 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
         proto, typed, surroundings = pending.pop()
         scope = _Scope(proto, typed, surroundings)
         graphs.append(scope.view())
-        for node, twin in zip(proto.node, typed.node, strict=True):
+        for place in scope.holders:
             # shape inference has no bodies where names mean one thing inside and another one outside
-            pending += [(body, other, scope) for body, other in zip(bodies(node), bodies(twin), strict=False)]
+            pairs = zip(bodies(proto.node[place]), bodies(typed.node[place]), strict=False)
+            pending += [(body, other, scope) for body, other in pairs]
     return graphs
 
 
@@ -59,14 +61,23 @@ class _Scope(_Outer):
         self.proto = proto
         self.outer = outer
         self.initializers = {tensor.name: tensor for tensor in proto.initializer}
-        self.constants = {
-            node.output[0]: node
+        self.holders = holders(proto)
+        self.nodes = [
+            Node(
+                name=node.name,
+                op=node.op_type if node.domain in STANDARD else f"{node.domain}::{node.op_type}",
+                inputs=tuple(node.input),
+                outputs=tuple(node.output),
+                raw=node,
+                read_attributes=_attributes,
+                version=self.opset,
+            )
             for node in proto.node
-            if node.op_type == "Constant" and is_standard(node) and node.output
-        }
+        ]
+        self.constants = {node.outputs[0]: node.raw for node in self.nodes if node.op == "Constant" and node.outputs}
         self.infos = {value.name: value.type for value in (*typed.input, *typed.value_info)}
         self.inputs = {value.name for value in proto.input}
-        self.names = names_in(proto)
+        self.names = entries_in(proto) | {output for node in self.nodes for output in node.outputs if output}
 
     def known(self, tensor: str) -> bool:
         return tensor in self.names or self.outer.known(tensor)
@@ -90,29 +101,21 @@ class _Scope(_Outer):
         return self.defaults and tensor in self.inputs
 
     def view(self) -> Graph:
-        nodes = [
-            Node(
-                name=node.name,
-                op=node.op_type if is_standard(node) else f"{node.domain}::{node.op_type}",
-                inputs=tuple(node.input),
-                outputs=tuple(node.output),
-                raw=node,
-                read_attributes=_attributes,
-                version=self.opset,
-                hidden=tuple(name for name in _free_names(node) if self.known(name)),
-            )
-            for node in self.proto.node
-        ]
+        for place in self.holders:
+            node = self.nodes[place]
+            node.hidden = tuple(name for name in _free_names(node.raw) if self.known(name))
         outputs = [value.name for value in self.proto.output]
-        texts = [*outputs, *(text for node in nodes for text in (node.name, node.op, *node.inputs, *node.outputs))]
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError("model: a name in the graph is no UTF-8 text")
+        texts = (text for node in self.nodes for text in (node.name, node.op, *node.inputs, *node.outputs))
+        try:
+            "".join(chain(outputs, texts))
+        except TypeError as error:
+            raise ValueError("model: a name in the graph is no UTF-8 text") from error
         for name in outputs:
             if not self.known(name):
                 raise ValueError(f"model: the graph output {name!r} is made by nothing")
         return Graph(
             "onnx",
-            nodes,
+            self.nodes,
             outputs=outputs,
             known=self.known,
             constant=self.constant,

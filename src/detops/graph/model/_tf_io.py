@@ -40,35 +40,31 @@ def read_graph(graph_def: Any, fed: Iterable[str] = (), read_too: Iterable[str] 
     known_nodes = by_name | {
         name: _placeholder(by_name[name]) for name in given if name in by_name and by_name[name].op != "Placeholder"
     }
-    read: dict[str, int] = {}
-    for node in graph_def.node:
-        for reference in node.input:
-            name, _, port = tensor_name(reference).partition(":")
-            read[name] = max(read.get(name, 0), int(port) if port.isdigit() else 0)
-    nodes = []
-    for node in graph_def.node:
-        for reference in node.input:
-            name = reference.lstrip("^").partition(":")[0]
+    read: dict[str, int] = {}  # the last port of each node that is read
+    references = [tuple(node.input) for node in graph_def.node]
+    for node_name, listed in zip(by_name, references, strict=True):
+        for reference in listed:
+            name, _, port = reference.removeprefix("^").partition(":")
             if name not in by_name:
-                raise ValueError(f"model: node {node.name!r} reads {reference!r}, which nothing makes")
-        count = max(_num_outputs(node), read.get(node.name, 0) + 1)
-        nodes.append(
-            Node(
-                name=node.name,
-                op=known_nodes[node.name].op,
-                inputs=tuple(tensor_name(name) for name in node.input if not name.startswith("^")),
-                outputs=tuple(f"{node.name}:{port}" for port in range(count)),
-                raw=node,
-                read_attributes=_attributes,
-                control=tuple(name[1:] for name in node.input if name.startswith("^")),
-            )
+                raise ValueError(f"model: node {node_name!r} reads {reference!r}, which nothing makes")
+            read[name] = max(read.get(name, 0), int(port) if port.isdigit() else 0)
+    nodes = [
+        Node(
+            name=name,
+            op=known_nodes[name].op,
+            inputs=tuple(tensor_name(reference) for reference in listed if reference[0] != "^"),
+            outputs=tuple(f"{name}:{port}" for port in range(max(_num_outputs(node), read.get(name, 0) + 1))),
+            raw=node,
+            read_attributes=_attributes,
+            control=tuple(reference[1:] for reference in listed if reference[0] == "^"),
         )
+        for (name, node), listed in zip(by_name.items(), references, strict=True)
+    ]
     shapes = Shapes(known_nodes)
-    read_names = {name.lstrip("^").partition(":")[0] for node in graph_def.node for name in node.input}
     return Graph(
         "tensorflow",
         nodes,
-        outputs=[f"{name}:0" for name in by_name if name not in read_names]
+        outputs=[f"{name}:0" for name in by_name if name not in read]
         + [tensor_name(name) for name in (*fed, *read_too)],
         known=lambda _: False,
         constant=lambda tensor: _constant(known_nodes, tensor),

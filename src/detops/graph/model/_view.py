@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ class TensorInfo:
     shape: Shape | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Node:
     """One operation: tensor names in and out, attributes decoded on demand."""
 
@@ -40,11 +39,14 @@ class Node:
     hidden: tuple[str, ...] = ()  # tensors that the bodies of If and Loop read (ONNX)
     place: int = field(default=-1)  # in the file
     position: int = field(default=-1)  # in topological order; Graph sets both
+    _attributes: Mapping[str, Any] | None = field(default=None, repr=False)
 
-    @cached_property
+    @property
     def attributes(self) -> Mapping[str, Any]:
         """The attributes as Python and NumPy values."""
-        return self.read_attributes(self.raw)
+        if self._attributes is None:
+            self._attributes = self.read_attributes(self.raw)
+        return self._attributes
 
     @property
     def label(self) -> str:
@@ -84,7 +86,8 @@ class Graph:
         self.readers: dict[str, list[Node]] = {}
         self.waiters: dict[str, list[Node]] = {}
         for node in listed:
-            for tensor in dict.fromkeys((*node.inputs, *node.hidden)):
+            tensors = node.inputs if len(node.inputs) < 2 else dict.fromkeys(node.inputs)
+            for tensor in dict.fromkeys((*tensors, *node.hidden)) if node.hidden else tensors:
                 if not tensor:
                     continue
                 if tensor not in self.producer and not known(tensor):
@@ -96,17 +99,18 @@ class Graph:
 
     def _ordered(self, nodes: list[Node], loop_ops: frozenset[str]) -> list[Node]:
         """Sort topologically, close to the file's order; the back edges of a loop start at `loop_ops`."""
-        place = {id(node): index for index, node in enumerate(nodes)}
+        if self._is_ordered(nodes, loop_ops):
+            for node in nodes:
+                node.position = node.place
+            return nodes
         by_name = {node.name: node for node in nodes}
         missing: list[int] = []
         following: dict[int, list[int]] = {}
         for index, node in enumerate(nodes):
-            makers = {self.producer[name] for name in (*node.inputs, *node.hidden) if name in self.producer}
-            makers |= {by_name[name] for name in node.control if name in by_name}
-            makers = {maker for maker in makers if maker.op not in loop_ops}
+            makers = set(self._makers(node, by_name, loop_ops))
             missing.append(len(makers))
             for maker in makers:
-                following.setdefault(place[id(maker)], []).append(index)
+                following.setdefault(maker.place, []).append(index)
         ready = [index for index, count in enumerate(missing) if not count]
         heapq.heapify(ready)
         ordered: list[Node] = []
@@ -122,6 +126,23 @@ class Graph:
             stuck = next(node for index, node in enumerate(nodes) if missing[index])
             raise ValueError(f"model: the graph has a cycle through node {stuck.label!r}")
         return ordered
+
+    def _is_ordered(self, nodes: list[Node], loop_ops: frozenset[str]) -> bool:
+        """Tell whether the file's order is topological, as ONNX wants it."""
+        controlled = any(node.control for node in nodes)
+        by_name = {node.name: node for node in nodes} if controlled else {}
+        return all(maker.place < node.place for node in nodes for maker in self._makers(node, by_name, loop_ops))
+
+    def _makers(self, node: Node, by_name: Mapping[str, Node], loop_ops: frozenset[str]) -> Iterator[Node]:
+        """Yield the nodes that must run before a node."""
+        for name in (*node.inputs, *node.hidden) if node.hidden else node.inputs:
+            maker = self.producer.get(name)
+            if maker is not None and maker.op not in loop_ops:
+                yield maker
+        for name in node.control:
+            maker = by_name.get(name)
+            if maker is not None and maker.op not in loop_ops:
+                yield maker
 
     def free_name(self, tensor: str, suffix: str) -> str:
         """Return a name for a new tensor, after that of another one: `boxes_rows` for `boxes`, also before a port."""
