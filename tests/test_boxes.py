@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
+from detops.operators.boxes import _layout
 from tests.oracle import oracle
 from tests.support.comparison import BACKENDS
 from tests.support.json_cases import subcases
@@ -142,6 +143,12 @@ def _ulps(got, wanted):
     sure = np.isfinite(rounded) & (rounded > 0)
     np.testing.assert_array_equal(got[~sure], rounded[~sure])
     return np.abs(got[sure].astype(wanted.dtype) - wanted[sure]) / np.spacing(rounded[sure])
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (0, 4), (2, 0, 4), (2, 3, 4), (4, 4)])
+def test_the_usual_layout_is_what_the_other_way_finds(shape):
+    """What is answered at once for the last axis, the same axis counted from the front has to work out."""
+    assert _layout("boxes", shape, shape, -1) == _layout("boxes", shape, shape, len(shape) - 1)
 
 
 @pytest.mark.parametrize("backend", ["cython", "numba"])

@@ -71,7 +71,7 @@ ELEMENTS = {
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(data=st.data())
 def test_any_array(operator, backend, data):
-    dtype = data.draw(st.sampled_from(_checks.NUMBERS))
+    dtype = data.draw(st.sampled_from(list(_checks.NUMBERS)))
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9))
     x = data.draw(hnp.arrays(dtype, shape, elements=ELEMENTS[dtype.kind]))
     axis = data.draw(st.integers(-max(x.ndim, 1), max(x.ndim, 1) - 1))

@@ -182,9 +182,9 @@ def test_unaligned_arrays_reach_no_kernel(operator: str, backend: str, monkeypat
     kernel = _registry.kernel
 
     def watched(*names: Any) -> Any:
-        def run(*arguments: Any) -> None:
+        def run(*arguments: Any) -> Any:
             seen.extend(value.flags.aligned for value in arguments if isinstance(value, np.ndarray))
-            kernel(*names)(*arguments)
+            return kernel(*names)(*arguments)
 
         return run
 

@@ -132,8 +132,18 @@ def test_an_absurd_grid_is_an_error(roi, options, backend):
     rois = np.array([ROIS[0], [0, *roi]])
     row = 0 if "sampling_ratio" in options else 1
     message = rf"^rois: expected at most {2**24} points to sample in a roi, got more in row {row}$"
+    out = np.full((2, 2, 2, 2), 7.0)
     with pytest.raises(ValueError, match=message):
-        detops.roi_align(X, rois, 2, backend=backend, **options)
+        detops.roi_align(X, rois, 2, backend=backend, out=out, **options)
+    assert (out == 7).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_absurd_grid_of_no_channels(backend):
+    rois = np.array([[0.0, 0, 0, 4, 4]])
+    with pytest.raises(ValueError, match=r"^rois: expected at most \d+ points .* in row 0$"):
+        # The number of points is 0 in 64 bits.
+        detops.roi_align(X[:, :0], rois, (2**59, 1), backend=backend, sampling_ratio=32)
 
 
 def test_the_largest_grid_is_no_error():

@@ -153,7 +153,7 @@ ELEMENTS = {
 @st.composite
 def calls(draw):
     """Arguments of a call that raises nothing."""
-    dtype = draw(st.sampled_from(_checks.NUMBERS))
+    dtype = draw(st.sampled_from(list(_checks.NUMBERS)))
     shape = draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
     depth = draw(st.integers(0, len(shape)))
     lead = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=5))

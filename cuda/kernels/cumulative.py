@@ -12,5 +12,5 @@ def scan(x, smallest, values, indices):
 
 
 def cumulative(x, smallest, values, indices):
-    """Kernel of cummax and cummin."""
-    launch(scan, x.shape[0] * x.shape[2], x, smallest, values, indices)
+    """Kernel of cummax and cummin. The results may have another shape than x."""
+    launch(scan, x.shape[0] * x.shape[2], x, smallest, values.reshape(x.shape), indices.reshape(x.shape))

@@ -2,24 +2,25 @@
 
 import math
 
+import numpy as np
+
 from detops._codes import RoiMode
-from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
+from detops._core.roi import exceeds_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
 from detops._core.scalar import typed
-from detops._cuda.device import cuda, jit, launch
+from detops._cuda.device import cuda, empty, jit, launch
 
 
 @jit
-def points_kernel(rois, rows, columns, scale, ratio, aligned, points):
-    """One item is one roi; its box is in the last four columns."""
+def crowded_kernel(rois, rows, columns, scale, ratio, aligned, crowded):
+    """One item is one roi; its box is in the last four columns: whether it has too many points."""
     for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
         box = rois.shape[1] - 4
         x, width = roi_side(rois[r, box], rois[r, box + 2], scale, aligned)
         y, height = roi_side(rois[r, box + 1], rois[r, box + 3], scale, aligned)
         finite = is_finite(x) and is_finite(width) and is_finite(y) and is_finite(height)
-        samples_y = roi_grid(height, rows, ratio) * rows
-        samples_x = roi_grid(width, columns, ratio) * columns
-        points[r] = grid_points(samples_y, samples_x) if finite else 0
+        grid_y, grid_x = roi_grid(height, rows, ratio), roi_grid(width, columns, ratio)
+        crowded[r] = finite and exceeds_points(rows, grid_y, columns, grid_x)
 
 
 @jit
@@ -62,13 +63,13 @@ def align_kernel(features, rois, images, scale, ratio, aligned, mode, out):
         out[r, c, i, j] = result
 
 
-def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, points):
-    """Kernel that counts the points at which each roi is sampled."""
-    scale = rois.dtype.type(spatial_scale)
-    launch(points_kernel, rois.shape[0], rois, *output_size, scale, sampling_ratio, aligned, points)
-
-
 def roi_align(features, rois, batch_indices, output_size, spatial_scale, sampling_ratio, aligned, mode, out):
-    """Kernel of roi_align."""
+    """Kernel of roi_align: returns the first roi that has too many points, for which nothing is written, or -1."""
     scale = out.dtype.type(spatial_scale)
+    flags = empty(rois.shape[0], np.dtype(bool))
+    launch(crowded_kernel, flags.size, rois, *output_size, scale, sampling_ratio, aligned, flags)
+    crowded = np.flatnonzero(flags.copy_to_host())
+    if crowded.size:
+        return int(crowded[0])
     launch(align_kernel, out.size, features, rois, batch_indices, scale, sampling_ratio, aligned, mode, out)
+    return -1

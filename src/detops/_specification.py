@@ -132,7 +132,6 @@ KERNELS = {
     "roi_align": _kernel(
         "roi_align", "features rois batch_indices output_size spatial_scale sampling_ratio aligned mode out"
     ),
-    "roi_align_points": _kernel("roi_align", "rois output_size spatial_scale sampling_ratio aligned points"),
     "roi_pool": _kernel("roi_pool", "features rois batch_indices output_size spatial_scale out"),
     "scatter_check": _kernel("scatter_nd", "indices lengths bad"),
     "scatter_nd": _kernel("scatter_nd", "data indices updates lengths reduction out", integers=True),
@@ -287,7 +286,7 @@ OPERATORS = {
             _IMAGES,
         ),
         (Result("out", "features", 4),),
-        ("roi_align", "roi_align_points"),
+        ("roi_align",),
         by_name=5,
     ),
     "roi_pool": Operator((*_ROIS, _SCALE, _IMAGES), (Result("out", "features", 4),), ("roi_pool",), by_name=2),

@@ -53,13 +53,16 @@ def roi_grid(length: real, bins: cython.Py_ssize_t, sampling_ratio: cython.Py_ss
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def grid_points(rows: cython.Py_ssize_t, columns: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Points of a grid, or 2**24 + 1 if they are more."""
-    if rows < 1 or columns < 1:
-        return 0
-    if rows > 16777216 or columns > 16777216 or rows * columns > 16777216:
-        return 16777217
-    return rows * columns
+def exceeds_points(
+    rows: cython.Py_ssize_t, grid_y: cython.Py_ssize_t, columns: cython.Py_ssize_t, grid_x: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether the bins of a roi, each sampled on a grid, have more than 2**24 points together."""
+    most: cython.Py_ssize_t = 16777216
+    if rows < 1 or grid_y < 1 or columns < 1 or grid_x < 1:
+        return False
+    if rows > most or grid_y > most or columns > most or grid_x > most:
+        return True
+    return rows * grid_y > most or columns * grid_x > most or rows * grid_y * columns * grid_x > most
 
 
 @cython.cfunc

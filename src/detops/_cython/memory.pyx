@@ -245,6 +245,9 @@ cdef class Memory:
         PyBuffer_FillInfo(buffer, self, self.piece.address, self.used, 0, flags)
 
 
+cdef object new_array = np.empty
+
+
 def empty(shape, dtype):
     """Return a new C-contiguous array, like `numpy.empty`."""
     cdef double size = dtype.itemsize
@@ -256,7 +259,7 @@ def empty(shape, dtype):
         if memory.piece.address != NULL:
             return np.ndarray(shape, dtype, buffer=memory)
     try:
-        return np.empty(shape, dtype)
+        return new_array(shape, dtype)
     except MemoryError:
         return with_room(np.empty, shape, dtype)
 

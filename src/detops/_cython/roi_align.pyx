@@ -1,6 +1,8 @@
 """RoIAlign. The mean of a bin's samples is a weighted sum of elements, and its weights are products of a row's and a
 column's: they are planned once for all channels, and samples that share an element cost no more than one."""
 
+from libc.string cimport memset
+
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
@@ -126,71 +128,58 @@ cdef void corner_maximum(const Pooling* pooling, Py_ssize_t roi, const Block* bl
     maximum_lanes(pooling, roi, block, True, begin, end, tile)
 
 
-cdef int plan_and_pool(Pooling* pooling, Plan* plan, const Team* team) noexcept nogil:
-    """All of roi_align, with memory for the windows and for where the taps of each roi begin, which is 0."""
+cdef int plan_taps(Pooling* pooling, Plan* plan, const Team* team) noexcept nogil:
+    """Find the taps of all rois, or the first roi that has too many points; the caller frees all memory."""
     cdef const Rois* rois = pooling.rois
     cdef Py_ssize_t roi
-    cdef int failed = team.spread(team, measure_loop, pooling, rois.num_rois, 16)
+    pooling.windows = <Window*> allocate(rois.num_rois * sizeof(Window))
+    plan.first = <Py_ssize_t*> allocate_zeroed(rois.num_rois + 1, sizeof(Py_ssize_t))
+    if pooling.windows == NULL or plan.first == NULL or team.spread(team, measure_loop, pooling, rois.num_rois, 16):
+        return -1
     for roi in range(rois.num_rois):
+        if plan.first[roi + 1] == CROWDED:
+            rois.crowded[0] = roi
+            return 0
         plan.first[roi + 1] += plan.first[roi]
+    if rois.channels == 0:
+        return 0
     plan.taps = <Tap*> allocate((plan.first[rois.num_rois] + 1) * sizeof(Tap))
     plan.ends = <Py_ssize_t*> allocate(rois.num_rois * (rois.out_height + rois.out_width) * sizeof(Py_ssize_t))
     if plan.taps == NULL or plan.ends == NULL:
-        failed = -1
-    if not failed:
-        failed = team.spread(team, plan_loop, pooling, rois.num_rois, 16)
-    if not failed:
-        failed = pool_rois(pooling, team)
-    free(plan.taps)
-    free(plan.ends)
-    return failed
+        return -1
+    return team.spread(team, plan_loop, pooling, rois.num_rois, 16)
 
 
 cdef api int roi_align_operator(const void* arguments, const Team* team) noexcept nogil:
     cdef Pooling pooling
     cdef Plan plan
-    cdef int failed = -1
-    pooling.rois, pooling.plan = <const Rois*> arguments, &plan
-    pooling.pool = average
+    cdef int failed
+    memset(&pooling, 0, sizeof(Pooling))
+    memset(&plan, 0, sizeof(Plan))
+    pooling.rois, pooling.plan, pooling.pool = <const Rois*> arguments, &plan, average
     if pooling.rois.mode != RoiMode.AVG:
         pooling.pool = corner_maximum if pooling.rois.mode == RoiMode.CORNER_MAX else maximum
-    pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
-    plan.first = <Py_ssize_t*> allocate_zeroed(pooling.rois.num_rois + 1, sizeof(Py_ssize_t))
-    if pooling.windows != NULL and plan.first != NULL:
-        failed = plan_and_pool(&pooling, &plan, team)
+    pooling.rois.crowded[0] = -1
+    failed = plan_taps(&pooling, &plan, team)
+    if not failed and pooling.rois.crowded[0] < 0 and pooling.rois.channels > 0:
+        failed = order_rois(&pooling)
+        while not failed and next_image(&pooling):
+            failed = pool_image(&pooling, team)
+    free(pooling.order)
+    free(plan.taps)
+    free(plan.ends)
     free(plan.first)
     free(pooling.windows)
     return failed
 
 
-cdef int points_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is one roi."""
-    cdef const Rois* rois = <const Rois*> arguments
-    cdef Py_ssize_t roi
-    cdef Side y, x
-    for roi in range(begin, end):
-        rois.points[roi] = (
-            grid_points(y.grid * y.bins, x.grid * x.bins) if sides_of(rois, roi, &y, &x) else 0)
-    return 0
-
-
-cdef api int roi_align_points_operator(const void* arguments, const Team* team) noexcept nogil:
-    return team.spread(team, points_loop, arguments, (<const Rois*> arguments).num_rois, 4096)
-
-
-def roi_align_points(rois, output_size, spatial_scale, Py_ssize_t sampling_ratio, bint aligned, points):
-    cdef Rois arguments
-    describe_rois(&arguments, rois, output_size, spatial_scale)
-    arguments.sampling_ratio, arguments.aligned = sampling_ratio, aligned
-    arguments.points = <long long*> mutable(points)
-    execute(roi_align_points_operator, &arguments)
-
-
 def roi_align(features, rois, batch_indices, output_size, spatial_scale, Py_ssize_t sampling_ratio, bint aligned,
               int mode, out):
+    """Return the first roi that has too many points, for which nothing is written; -1 where there is none."""
     cdef Rois arguments
-    describe_rois(&arguments, rois, output_size, spatial_scale)
-    describe_maps(&arguments, features, batch_indices, out)
+    cdef Py_ssize_t crowded
+    describe_rois(&arguments, features, rois, batch_indices, output_size, spatial_scale, out)
     arguments.sampling_ratio, arguments.aligned, arguments.mode = sampling_ratio, aligned, mode
-    if out.size > 0:
-        execute(roi_align_operator, &arguments)
+    arguments.crowded = &crowded
+    execute(roi_align_operator, &arguments)
+    return crowded

@@ -1,5 +1,7 @@
 """RoIPool: maxima of whole elements."""
 
+from libc.string cimport memset
+
 include "scalar.pxi"
 include "buffers.pxi"
 include "spread.pxi"
@@ -77,19 +79,20 @@ cdef void largest(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py
 cdef api int roi_pool_operator(const void* arguments, const Team* team) noexcept nogil:
     cdef Pooling pooling
     cdef int failed = -1
-    pooling.rois, pooling.plan, pooling.pool = <const Rois*> arguments, NULL, largest
+    memset(&pooling, 0, sizeof(Pooling))
+    pooling.rois, pooling.pool = <const Rois*> arguments, largest
     pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
     if pooling.windows != NULL:
-        failed = team.spread(team, place_loop, &pooling, pooling.rois.num_rois, 1024)
-        if not failed:
-            failed = pool_rois(&pooling, team)
+        failed = team.spread(team, place_loop, &pooling, pooling.rois.num_rois, 1024) or order_rois(&pooling)
+        while not failed and next_image(&pooling):
+            failed = pool_image(&pooling, team)
+    free(pooling.order)
     free(pooling.windows)
     return failed
 
 
 def roi_pool(features, rois, batch_indices, output_size, spatial_scale, out):
     cdef Rois arguments
-    describe_rois(&arguments, rois, output_size, spatial_scale)
-    describe_maps(&arguments, features, batch_indices, out)
+    describe_rois(&arguments, features, rois, batch_indices, output_size, spatial_scale, out)
     if out.size > 0:
         execute(roi_pool_operator, &arguments)

@@ -3,6 +3,10 @@ cdef struct Tap:
     Py_ssize_t at
     real weight
 
+cdef enum:
+    # In place of the number of taps of a roi that has too many points.
+    CROWDED = -1
+
 cdef struct Side:
     real start
     real length
@@ -101,6 +105,8 @@ cdef int measure_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) n
         window.empty = 0
         if not sides_of(rois, roi, &y, &x):
             window.empty = <real> NAN
+        elif exceeds_points(y.bins, y.grid, x.bins, x.grid):
+            plan.first[roi + 1] = CROWDED
         elif y.grid > 0 and x.grid > 0:
             plan.first[roi + 1] = (
                 measure_side(&y, rois.mode == RoiMode.AVG, &window.top, &window.bottom)

@@ -7,8 +7,6 @@ cdef struct Rois:
     const long long* images
     # (num_rois, channels, rows, columns)
     real* out
-    # Of roi_align_points alone: how many points each roi is sampled at.
-    long long* points
     Py_ssize_t batch
     Py_ssize_t channels
     Py_ssize_t height
@@ -18,7 +16,9 @@ cdef struct Rois:
     Py_ssize_t out_height
     Py_ssize_t out_width
     double spatial_scale
-    # These are of roi_align alone.
+    # These are of roi_align alone. It sets `crowded` to the first roi that has too many points, and writes nothing
+    # then; else to -1.
+    Py_ssize_t* crowded
     Py_ssize_t sampling_ratio
     int mode
     bint aligned

@@ -8,7 +8,7 @@ cdef enum:
     # The boxes of candidates lie anywhere in memory: each is prefetched this many candidates before its turn.
     AHEAD = 8
     # Boxes from which on a grid is worth its cost; a box that covers more cells than MOST_CELLS is compared with all.
-    GRID_FROM = 96
+    GRID_FROM = 128
     MOST_CELLS = 64
     # Boxes in cells are numbered by an int, and none is in more than MOST_CELLS of them.
     GRID_TO = 1 << 25

@@ -215,47 +215,51 @@ cdef inline Py_ssize_t rank(const Pooling* pooling, Py_ssize_t roi) noexcept nog
     return pooling.rois.images[roi] * (height + 1) + min(pooling.windows[roi].top, height)
 
 
-cdef int pool_rois(Pooling* pooling, const Team* team) noexcept nogil:
-    """Pool all rois, whose windows are known, image by image."""
+cdef int order_rois(Pooling* pooling) noexcept nogil:
+    """Sort the rois, whose windows are known, by rank; the caller frees the memory."""
     cdef const Rois* rois = pooling.rois
     cdef Py_ssize_t ranks = rois.batch * (rois.height + 1)
     cdef Py_ssize_t roi, i
-    cdef int failed = 0
-    # The place of the next roi of each rank: a counting sort.
-    cdef Py_ssize_t* place = <Py_ssize_t*> allocate_zeroed(ranks + 1, sizeof(Py_ssize_t))
+    # Where the next roi of each rank goes: a counting sort.
+    cdef Py_ssize_t* next = <Py_ssize_t*> allocate_zeroed(ranks + 1, sizeof(Py_ssize_t))
     pooling.order = <Py_ssize_t*> allocate(rois.num_rois * sizeof(Py_ssize_t))
-    if place == NULL or pooling.order == NULL:
-        failed = -1
-    else:
-        for roi in range(rois.num_rois):
-            place[rank(pooling, roi) + 1] += 1
-        for i in range(ranks):
-            place[i + 1] += place[i]
-        for roi in range(rois.num_rois):
-            pooling.order[place[rank(pooling, roi)]] = roi
-            place[rank(pooling, roi)] += 1
-        pooling.first = 0
-        for pooling.image in range(rois.batch):
-            # Each rank's place has moved to where the next one began.
-            i = place[(pooling.image + 1) * (rois.height + 1) - 1]
-            pooling.count = i - pooling.first
-            if pooling.count > 0 and not failed:
-                failed = pool_image(pooling, team)
-            pooling.first = i
-    free(place)
-    free(pooling.order)
-    return failed
+    if next == NULL or pooling.order == NULL:
+        free(next)
+        return -1
+    for roi in range(rois.num_rois):
+        next[rank(pooling, roi) + 1] += 1
+    for i in range(ranks):
+        next[i + 1] += next[i]
+    for roi in range(rois.num_rois):
+        pooling.order[next[rank(pooling, roi)]] = roi
+        next[rank(pooling, roi)] += 1
+    free(next)
+    return 0
 
 
-cdef void describe_rois(Rois* arguments, rois, output_size, double spatial_scale) except *:
-    arguments.rois = <const real*> address(rois)
-    arguments.num_rois, arguments.roi_columns = rois.shape
-    arguments.out_height, arguments.out_width = output_size
-    arguments.spatial_scale = spatial_scale
+cdef bint next_image(Pooling* pooling) noexcept nogil:
+    """Turn to the rois of the next image that has some; begin with a pooling that has turned to none."""
+    cdef const Rois* rois = pooling.rois
+    cdef const Py_ssize_t* order
+    pooling.first += pooling.count
+    pooling.count = 0
+    if pooling.first == rois.num_rois:
+        return False
+    order = pooling.order + pooling.first
+    pooling.image = rois.images[order[0]]
+    while pooling.first + pooling.count < rois.num_rois and rois.images[order[pooling.count]] == pooling.image:
+        pooling.count += 1
+    return True
 
 
-cdef void describe_maps(Rois* arguments, features, batch_indices, out) except *:
+cdef void describe_rois(
+    Rois* arguments, features, rois, batch_indices, output_size, double spatial_scale, out
+) except *:
     arguments.features = <const real*> address(features)
     arguments.batch, arguments.channels, arguments.height, arguments.width = features.shape
+    arguments.rois = <const real*> address(rois)
+    arguments.num_rois, arguments.roi_columns = rois.shape
     arguments.images = <const long long*> address(batch_indices)
+    arguments.out_height, arguments.out_width = output_size
+    arguments.spatial_scale = spatial_scale
     arguments.out = <real*> mutable(out)

@@ -30,6 +30,7 @@ def scan(begin, end, x, smallest, values, indices):
 
 
 def cumulative(x, smallest, values, indices):
-    """Kernel of cummax and cummin."""
+    """Kernel of cummax and cummin. The results may have another shape than x."""
     outer, length, inner = x.shape
-    spread(scan, outer * inner, 1 + 65536 // length, (x, smallest), values, indices)
+    writes = (values.reshape(x.shape), indices.reshape(x.shape))
+    spread(scan, outer * inner, 1 + 65536 // length, (x, smallest), *writes)

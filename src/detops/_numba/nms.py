@@ -173,8 +173,8 @@ def limit_batches(begin, end, scores, selected, total, found):
 
 
 @jit
-def write_rows(selected, found, rows):
-    """Rows (batch, class, box), then rows of -1."""
+def selected_rows(selected, found, rows):
+    """Kernel that turns what was selected into rows (batch, class, box), then rows of -1."""
     rows[:] = -1
     at = 0
     for b in range(selected.shape[0]):
@@ -214,8 +214,3 @@ def non_max_suppression(
 def best_of_classes(scores, selected, total, found):
     """Kernel of max_output_boxes_total."""
     spread(limit_batches, len(found), 1 + 8192 // selected[0].size, (scores, selected, total), found)
-
-
-def selected_rows(selected, found, rows):
-    """Kernel that turns what was selected into rows."""
-    write_rows(selected, found, rows)

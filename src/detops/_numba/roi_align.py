@@ -4,9 +4,9 @@ column's: they are planned once for all channels, and samples that share an elem
 import numpy as np
 
 from detops._codes import RoiMode
-from detops._core.roi import grid_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
+from detops._core.roi import exceeds_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
-from detops._numba.spread import ZERO, jit, spread
+from detops._numba.spread import ZERO, jit, read_only, spread
 
 
 @jit
@@ -27,11 +27,13 @@ def sides_of(roi, output_size, height, width, scale, ratio, aligned):
 
 
 @jit
-def points_loop(begin, end, rois, output_size, scale, ratio, aligned, points):
-    """One item is one roi."""
-    for r in range(begin, end):
+def first_crowded(rois, output_size, scale, ratio, aligned):
+    """The first roi that has too many points; -1 where there is none."""
+    for r in range(rois.shape[0]):
         y, x = sides_of(rois[r], output_size, ZERO, ZERO, scale, ratio, aligned)
-        points[r] = grid_points(y[3] * y[2], x[3] * x[2]) if y[5] and x[5] else 0
+        if y[5] and x[5] and exceeds_points(y[2], y[3], x[2], x[3]):
+            return r
+    return -1
 
 
 @jit
@@ -164,17 +166,15 @@ def maximum_loop(begin, end, features, rois, images, output_size, scale, ratio, 
             maximum(features[images[r]], y, x, corners, out[r])
 
 
-def roi_align_points(rois, output_size, spatial_scale, sampling_ratio, aligned, points):
-    """Kernel that counts the points at which each roi is sampled."""
-    scale = rois.dtype.type(spatial_scale)
-    spread(points_loop, rois.shape[0], 4096, (rois, output_size, scale, sampling_ratio, aligned), points)
-
-
 def roi_align(features, rois, batch_indices, output_size, spatial_scale, sampling_ratio, aligned, mode, out):
-    """Kernel of roi_align."""
-    scale = out.dtype.type(spatial_scale)
-    reads = (features, rois, batch_indices, output_size, scale, sampling_ratio, aligned)
+    """Kernel of roi_align: returns the first roi that has too many points, for which nothing is written, or -1."""
+    options = (output_size, out.dtype.type(spatial_scale), sampling_ratio, aligned)
+    crowded = first_crowded(read_only(rois), *options)
+    if crowded >= 0:
+        return crowded
+    reads = (features, rois, batch_indices, *options)
     if mode == RoiMode.AVG:
         spread(average_loop, out.shape[0], 4, reads, out)
     else:
         spread(maximum_loop, out.shape[0], 4, (*reads, mode == RoiMode.CORNER_MAX), out)
+    return -1

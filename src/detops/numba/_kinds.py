@@ -56,7 +56,7 @@ def array(name: str, got: Any, axes: Sequence[str] | None = None) -> types.Array
     return found
 
 
-def _dtype(name: str, got: types.Array, allowed: tuple[np.dtype, ...], words: str) -> np.dtype:
+def _dtype(name: str, got: types.Array, allowed: _checks.Dtypes, words: str) -> np.dtype:
     """Return the dtype of an array, one of those allowed."""
     found = numpy_dtype(got.dtype)
     if found == np.float16:

@@ -263,7 +263,7 @@ def non_max_suppression(
         for count in found.flat:
             rows_found += count
         rows = np.empty((rows_found, 3), np.int64)
-        kernels.write_rows(selected, found, rows)
+        kernels.selected_rows(selected, found, rows)
         return rows
 
     return non_max_suppression
@@ -321,7 +321,7 @@ def non_max_suppression_padded(
         kernels.select_classes(0, found.size, *reads, selected, found)
         confine(reads[1], selected, most, found)
         rows = np.empty((selected.shape[0] * most, 3), np.int32)
-        kernels.write_rows(selected, found, rows)
+        kernels.selected_rows(selected, found, rows)
         return rows
 
     return non_max_suppression_padded

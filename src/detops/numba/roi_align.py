@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._codes import RoiMode
-from detops._numba.roi_align import average_loop, maximum_loop, points_loop
+from detops._numba.roi_align import average_loop, first_crowded, maximum_loop
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
@@ -53,13 +53,10 @@ def roi_align(
         bins, scale = as_bins(output_size), element(positive(spatial_scale))
         ratio, half_pixel = max(min(whole(sampling_ratio), MAX_POINTS + 1), 0), flag(aligned)
         boxes = as_rois(rois)
-        points = np.empty(boxes.shape[0], np.int64)
-        points_loop(0, points.size, boxes, bins, scale, ratio, half_pixel, points)
-        for count in points:
-            if count > MAX_POINTS:
-                raise ValueError("rois: expected at most 2**24 points to sample in a roi")
-        out = np.empty((points.size, features.shape[1], bins[0], bins[1]), element)
-        loop(points.size, as_features(features), boxes, images, bins, scale, ratio, half_pixel, out)
+        if first_crowded(boxes, bins, scale, ratio, half_pixel) >= 0:
+            raise ValueError("rois: expected at most 2**24 points to sample in a roi")
+        out = np.empty((boxes.shape[0], features.shape[1], bins[0], bins[1]), element)
+        loop(out.shape[0], as_features(features), boxes, images, bins, scale, ratio, half_pixel, out)
         return out
 
     return roi_align

@@ -1,6 +1,6 @@
 """How the native library numbers the inputs, attributes and kernels of a family of operators.
 
-``native/families`` reads them by names such as ``ROI_IN_ROIS``, ``ROI_MODE`` and ``ROI_RUN_ROI_ALIGN_POINTS``, which
+``native/families`` reads them by names such as ``ROI_IN_ROIS``, ``ROI_MODE`` and ``ROI_RUN_ROI_ALIGN``, which
 ``setup.py`` writes from here. This module imports nothing but the standard library.
 """
 

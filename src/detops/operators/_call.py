@@ -10,8 +10,6 @@ import numpy as np
 from detops.operators import _checks, _plain
 from detops.runtime import _memory, _registry
 
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-
 
 class Space(Protocol):
     """Where arrays live: the host's memory, or a GPU's."""
@@ -59,7 +57,10 @@ class Host:
     """NumPy arrays."""
 
     array = staticmethod(_plain.array)
-    empty = staticmethod(_memory.empty)
+
+    @functools.cached_property
+    def empty(self) -> Callable[[Sequence[int], np.dtype], np.ndarray]:
+        return _memory.empty()
 
     def cast(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         flags = array.flags
@@ -75,7 +76,7 @@ class Host:
     def copy(self, source: np.ndarray, target: np.ndarray) -> None:
         if source.dtype == target.dtype:
             try:
-                np.copyto(target, source)
+                target[...] = source
             except MemoryError:
                 _memory.with_room(np.copyto, target, source)
             return
@@ -130,46 +131,36 @@ class Call:
     def __init__(self, backend: str | None, **arrays: Any) -> None:
         self.given = arrays
         self.space: Space = HOST
-        gpu_array = None
-        for value in arrays.values():
-            # NumPy's own arrays are the usual case.
-            if type(value) is not np.ndarray and gpu_array is None and on_gpu(value):
-                gpu_array = value
+        foreign = [value for value in arrays.values() if type(value) is not np.ndarray]
+        gpu_array = next(filter(on_gpu, foreign), None) if foreign else None
         self.backend = _registry.choose(backend, gpu_array is not None)
         if self.backend == "cuda":
             self.space = _registry.of_backend("cuda", "arrays").Device(gpu_array)
         elif gpu_array is not None:
             kind = type(gpu_array).__name__
             raise TypeError(f"backend {self.backend!r}: expected arrays in host memory, got {kind} on a GPU")
-        self.inputs: dict[str, Any] = {}
-        for name, value in arrays.items():
-            if value is not None:
-                self.inputs[name] = self.space.array(name, value)
+        self.inputs: dict[str, Any] = arrays.copy()
+        if foreign or self.space is not HOST:
+            self.inputs = {name: self.space.array(name, value) for name, value in arrays.items() if value is not None}
 
     def __getitem__(self, name: str) -> Any:
         """Return an array argument that must be present, as this call's space sees it."""
-        if name not in self.inputs:
-            raise TypeError(f"{name}: expected an array, got None")
-        return self.inputs[name]
+        try:
+            return self.inputs[name]
+        except KeyError:
+            raise TypeError(f"{name}: expected an array, got None") from None
 
     def get(self, name: str) -> Any:
         """Return an array argument that may be absent, which is None."""
         return self.inputs.get(name)
 
-    def check_dtype(self, allowed: tuple[np.dtype, ...], *names: str) -> np.dtype:
-        """Check the dtypes of arguments that are present; return the type to compute in, that of the first name.
-
-        The first must be present. float16 is computed in float32, integer coordinates in float64; bool stays bool.
-        """
-        first = self[names[0]].dtype
-        for name in names:
-            if name in self.inputs:
-                _checks.dtype(name, self.inputs[name].dtype, allowed)
-        if first.char == "e":
-            return _FLOAT32
-        if allowed is _checks.COORDINATES and first.kind != "f":
-            return _FLOAT64
-        return _checks.native(first)
+    def check_dtype(self, allowed: _checks.Dtypes, name: str, *more: str) -> np.dtype:
+        """Check the dtypes of arguments that are present; return the type to compute the first in, which must be."""
+        computed = allowed.of(name, self[name].dtype)
+        for each in more:
+            if each in self.inputs:
+                allowed.of(each, self.inputs[each].dtype)
+        return computed
 
     def read_empty(self, name: str, columns: int) -> None:
         """Read an array of shape (0,), as an empty list gives it, as one without rows, of shape (0, `columns`)."""
@@ -181,13 +172,6 @@ class Call:
         """Return an argument as a kernel takes it, None if it is absent."""
         array = self.inputs.get(name)
         return None if array is None else self.space.cast(array, dtype)
-
-    def kernel(self, name: str, dtype: np.dtype) -> Callable[..., None]:
-        """Return a kernel for elements of this dtype."""
-        kernel = _registry.kernel(name, self.backend, dtype)
-        # Compiled kernels make room for their scratch space themselves. Of Numba's, those that ask for some read
-        # nothing that they write, so they can be called again.
-        return functools.partial(_memory.with_room, kernel) if self.backend == "numba" else kernel
 
     def results(
         self, out: Any, *wanted: tuple[Sequence[int], np.dtype, np.dtype], in_place: str | None = None
@@ -250,8 +234,8 @@ class Results:
             space.finish()
             return self._given
         finished = [
-            space.wrap(buffer if buffer.dtype == dtype else self._rounded(buffer, dtype))
-            for buffer, (_, dtype, _) in zip(self.buffers, self._wanted, strict=True)
+            space.wrap(buffer if computed == dtype else self._rounded(buffer, dtype))
+            for buffer, (_, dtype, computed) in zip(self.buffers, self._wanted, strict=True)
         ]
         space.finish()
         return finished[0] if len(finished) == 1 else tuple(finished)

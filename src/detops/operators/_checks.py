@@ -9,16 +9,52 @@ from typing import Any
 
 import numpy as np
 
+from detops import _specification
 from detops._messages import shown
 from detops.operators import _plain
 
-FLOATS = tuple(np.dtype(name) for name in ("float16", "float32", "float64"))
-INTEGERS = tuple(np.dtype(sign + str(bits)) for sign in ("int", "uint") for bits in (8, 16, 32, 64))
-BOOL = np.dtype(bool)
 _FLOAT32 = np.dtype(np.float32)
-NUMBERS = (*FLOATS, *INTEGERS, BOOL)
-# Dtypes of boxes: integers stand for the same numbers in float64.
-COORDINATES = (*FLOATS, *INTEGERS)
+
+
+def conversion(got: np.dtype, to_float32: bool = True) -> str:
+    """Return what to do about a dtype that another library defines, such as bfloat16; nothing for NumPy's own."""
+    if got.kind != "V" or got.names is not None:
+        return ""
+    if got == "V2":
+        return ", which libraries make of bfloat16: convert it to float32 first"
+    fits = to_float32 and got.type is not np.void and np.can_cast(got, _FLOAT32)
+    return ": convert it first, as .astype(numpy.float32) does" if fits else ""
+
+
+class Dtypes(dict[np.dtype, np.dtype]):
+    """Dtypes that an argument may have, in native byte order, and in which type each of them is computed.
+
+    float16 is computed in float32, bool and integers as what they are, or as floats of a type.
+    """
+
+    def __init__(self, words: str, names: Iterable[str], *, integers: str | None = None) -> None:
+        self.words = words
+        for name in names:
+            dtype = np.dtype(name)
+            computed = "float32" if name == "float16" else dtype if dtype.kind == "f" else integers or dtype
+            self[dtype] = np.dtype(computed)
+
+    def of(self, name: str, got: np.dtype) -> np.dtype:
+        """Return the type in which an argument is computed; TypeError where it has no such dtype."""
+        # Looked up as it is first: most are native, and to find that out takes longer.
+        computed = self.get(got) or self.get(got.newbyteorder("="))
+        if computed is None:
+            raise TypeError(f"{name}: expected {self.words}, got {got}{conversion(got, _FLOAT32 in self)}")
+        return computed
+
+
+FLOATS = Dtypes("dtype float16, float32 or float64", _specification.FLOATS)
+INTEGERS = Dtypes("an integer dtype", _specification.INTEGERS)
+NUMBERS = Dtypes("a real dtype or bool", _specification.NUMBERS)
+# Integers stand for the same numbers in float64.
+COORDINATES = Dtypes(
+    "dtype float16, float32, float64 or an integer one", _specification.COORDINATES, integers="float64"
+)
 
 # What options are in most calls.
 _USUAL = {(), (1.0,), (-math.inf, math.inf), (0.0,) * 4, (1.0,) * 4}
@@ -27,33 +63,10 @@ _ORDINARY = 1e38
 # Four axes shorter than it hold numbers of 8 bytes in any case.
 _USUAL_LENGTH = 1 << 15
 
-_WORDS = {
-    FLOATS: "dtype float16, float32 or float64",
-    INTEGERS: "an integer dtype",
-    COORDINATES: "dtype float16, float32, float64 or an integer one",
-    NUMBERS: "a real dtype or bool",
-}
-
 
 def native(dtype: np.dtype) -> np.dtype:
     """Return a dtype in native byte order; strings of variable width have none to ask for."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
-
-
-def dtype(name: str, got: np.dtype, allowed: tuple[np.dtype, ...]) -> None:
-    """Raise TypeError unless the dtype, in native byte order, is one of those allowed."""
-    if got not in allowed and got.newbyteorder("=") not in allowed:
-        raise TypeError(f"{name}: expected {_WORDS[allowed]}, got {got}{conversion(got, allowed)}")
-
-
-def conversion(got: np.dtype, allowed: Sequence[np.dtype] = FLOATS) -> str:
-    """Return what to do about a dtype that another library defines, such as bfloat16; nothing for NumPy's own."""
-    if got.kind != "V" or got.names is not None:
-        return ""
-    if got == "V2":
-        return ", which libraries make of bfloat16: convert it to float32 first"
-    fits = got.type is not np.void and _FLOAT32 in allowed and np.can_cast(got, _FLOAT32)
-    return ": convert it first, as .astype(numpy.float32) does" if fits else ""
 
 
 def whole(name: str, array: np.ndarray) -> None:
@@ -69,7 +82,7 @@ def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
     """Raise ValueError unless the shape has these axes: a number is a wanted length, a word is any length."""
     fits = len(got) == len(axes)
     for axis, length in zip(axes, got, strict=False):
-        if axis != length and not isinstance(axis, str):
+        if axis != length and type(axis) is not str:
             fits = False
     if not fits:
         wanted = ", ".join(str(axis) for axis in axes)
@@ -181,11 +194,11 @@ def reals(name: str, values: Any, count: int, *, finite: bool = True) -> tuple[f
         raise TypeError(f"{name}: expected {count} numbers, got {shown(values)}")
     if len(numbers) != count:
         raise ValueError(f"{name}: expected {count} numbers, got {len(numbers)}")
-    found = []
-    for i, number in enumerate(numbers):
-        usual = (type(number) is float or type(number) is int) and -1e300 < number < 1e300
-        found.append(float(number) if usual else real(f"{name}[{i}]", number, finite=finite))
-    return tuple(found)
+    for number in numbers:
+        if (type(number) is not float and type(number) is not int) or not -1e300 < number < 1e300:
+            return tuple(real(f"{name}[{i}]", number, finite=finite) for i, number in enumerate(numbers))
+    # Python's own numbers, of ordinary size, are the usual case.
+    return tuple(map(float, numbers))
 
 
 def pair(name: str, value: Any, *, at_least: int) -> tuple[int, int]:

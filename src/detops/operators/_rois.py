@@ -81,7 +81,7 @@ def _image_of_each(call: Call) -> Any:
     else:
         name = "batch_indices"
         call.read_empty("rois", 4)
-        _checks.dtype("batch_indices", call["batch_indices"].dtype, _checks.COORDINATES)
+        call.check_dtype(_checks.COORDINATES, "batch_indices")
         _checks.shape("rois", call["rois"].shape, ("num_rois", 4))
         _checks.shape("batch_indices", call["batch_indices"].shape, (call["rois"].shape[0],))
         indices = call.space.to_host(call["batch_indices"])

@@ -20,7 +20,7 @@ def dtype_of(call: Call) -> np.dtype:
 def labels_of(call: Call, count: int) -> Any:
     """Check the labels; return them as int64, in call's space. Floats may be labels where they are whole."""
     labels = call["labels"]
-    _checks.dtype("labels", labels.dtype, _checks.COORDINATES)
+    call.check_dtype(_checks.COORDINATES, "labels")
     _checks.shape("labels", labels.shape, (count,))
     if labels.dtype.kind == "f":
         _checks.whole("labels", call.space.to_host(labels))

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from detops._codes import BoxIouMode, words
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 MODES = words(BoxIouMode)
 HALF = np.dtype(np.float16)
@@ -116,5 +117,5 @@ def box_iou(
     (target,) = results.buffers
     if target.size:
         arrays = call.cast("boxes_a", dtype), call.cast("boxes_b", dtype)
-        call.kernel("box_iou", dtype)(*arrays, code, pairs, added, target)
+        _registry.kernel("box_iou", call.backend, dtype)(*arrays, code, pairs, added, target)
     return results.deliver()

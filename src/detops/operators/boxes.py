@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from detops.operators import _checks
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 
 def decode_bbox(
@@ -177,7 +178,7 @@ def _transform(
         raise ValueError(f"scales: expected numbers other than 0, got {scales}")
     given = call[name].dtype
     results = call.results(out, (call[name].shape, _checks.native(given) if given.kind == "f" else dtype, dtype))
-    call.kernel(kernel, dtype)(
+    _registry.kernel(kernel, call.backend, dtype)(
         call.cast(name, dtype),
         call.cast("anchors", dtype),
         *_checks.in_range(attributes, dtype),
@@ -202,6 +203,9 @@ def _fits(anchors: tuple[int, ...], wanted: tuple[int, ...], position: int) -> b
 
 def _layout(name: str, shape: tuple[int, ...], anchors: tuple[int, ...], axis: int) -> tuple[int, int]:
     """Return how many boxes in a row share an anchor, and how many have their first coordinates side by side."""
+    # One box for each anchor is the usual case.
+    if type(axis) is int and axis == -1 and shape == anchors and shape[-1:] == (4,):
+        return 1, 1
     if not shape:
         raise ValueError(f"{name}: expected shape (..., 4), got ()")
     position = _checks.axis("axis", axis, len(shape))

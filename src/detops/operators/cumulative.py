@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from detops.operators import _checks
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 _INT64 = np.dtype(np.int64)
 
@@ -136,15 +137,13 @@ def cummin(
 def _scan(x: Any, axis: int, smallest: bool, out: Any, backend: str | None) -> Extremes:
     call = Call(backend, x=x)
     computed = call.check_dtype(_checks.NUMBERS, "x")
-    shape, given = tuple(call["x"].shape), call["x"].dtype
+    shape, given = call["x"].shape, call["x"].dtype
     position = _checks.axis("axis", axis, len(shape))
     results = call.results(out, (shape, _checks.native(given), computed), (shape, _INT64, _INT64))
     if 0 not in shape:
         # Any array is (outer, length, inner) to the kernel; 0-d is one row of one element.
         length = shape[position] if shape else 1
         split = (math.prod(shape[:position]), length, math.prod(shape[position + 1 :]))
-        values, indices = results.buffers
-        call.kernel("cumulative", computed)(
-            call.cast("x", computed).reshape(split), smallest, values.reshape(split), indices.reshape(split)
-        )
+        x = call.cast("x", computed).reshape(split)
+        _registry.kernel("cumulative", call.backend, computed)(x, smallest, *results.buffers)
     return Extremes(*results.deliver())

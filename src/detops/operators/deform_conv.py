@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from detops._messages import shown
 from detops.operators import _checks
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 
 def deform_conv2d(
@@ -117,7 +118,7 @@ def deform_conv2d(
     shape = _result_shape(call, strides, sides, dilations, groups, offset_groups)
     results = call.results(out, (shape, _checks.native(call["x"].dtype), dtype))
     if 0 not in shape:
-        call.kernel("deform_conv2d", dtype)(
+        _registry.kernel("deform_conv2d", call.backend, dtype)(
             *(call.cast(name, dtype) for name in ("x", "offset", "weight", "bias", "mask")),
             strides,
             sides[:2],

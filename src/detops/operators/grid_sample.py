@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from detops._codes import Border, GridMode, words
 from detops.operators import _checks
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 MODES = words(GridMode)
 PADDING_MODES = words(Border, without=[Border.REFLECT_FIRST])
@@ -102,7 +103,7 @@ def grid_sample(
     if shape[0] * shape[1] * count:
         # To the kernel a map is 5-D, and the points are in one row.
         volume = shape if len(shape) == 5 else (*shape[:2], 1, *shape[2:])
-        call.kernel("grid_sample", dtype)(
+        _registry.kernel("grid_sample", call.backend, dtype)(
             call.cast("x", dtype).reshape(volume),
             call.cast("grid", dtype).reshape((shape[0], count, len(points))),
             taps,

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from detops.operators import _checks
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 
 def instance_norm(
@@ -81,7 +82,7 @@ def instance_norm(
     if 0 not in shape:
         split = (*shape[:2], math.prod(shape[2:]))
         source, target = (array.reshape(split) for array in (call.cast("x", dtype), *results.buffers))
-        call.kernel("instance_norm", dtype)(
+        _registry.kernel("instance_norm", call.backend, dtype)(
             source, call.cast("scale", dtype), call.cast("bias", dtype), epsilon, target
         )
     return results.deliver()

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 
 def nms(
@@ -185,7 +186,7 @@ def _nms(
     if selected.size:
         found = call.space.empty((1,), int64)
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), labels)
-        call.kernel("nms", dtype)(*arrays, *options, selected, found)
+        _registry.kernel("nms", call.backend, dtype)(*arrays, *options, selected, found)
         kept = call.space.to_host(found).item()
     results = call.results(out, ((kept,), int64, int64))
     call.space.copy(selected[:kept], results.buffers[0])

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from detops._codes import BoxForm
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 
 def non_max_suppression(
@@ -224,14 +225,14 @@ def _select(
     if thresholds is not None:
         thresholds = call.space.cast(thresholds, dtype)
     options = (thresholds, iou, least, strict, top_k, form, offset)
-    call.kernel("non_max_suppression", dtype)(boxes, scores, *options, selected, found)
+    _registry.kernel("non_max_suppression", call.backend, dtype)(boxes, scores, *options, selected, found)
     if total < classes * limit:
-        call.kernel("best_of_classes", dtype)(scores, selected, total, found)
+        _registry.kernel("best_of_classes", call.backend, dtype)(scores, selected, total, found)
     return selected, found, total
 
 
 def _rows(call: Call, selected: Any, found: Any, rows: int, dtype: np.dtype, out: Any) -> np.ndarray:
     results = call.results(out, ((rows, 3), dtype, dtype))
     if rows:
-        call.kernel("selected_rows", np.dtype(np.float32))(selected, found, *results.buffers)
+        _registry.kernel("selected_rows", call.backend, np.dtype(np.float32))(selected, found, *results.buffers)
     return results.deliver()

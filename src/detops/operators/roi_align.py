@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from detops._codes import RoiMode, words
 from detops.operators import _checks, _rois
+from detops.runtime import _registry
 
 MODES = words(RoiMode)
 
@@ -112,17 +113,9 @@ def roi_align(
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)
     _checks.result_shape("output_size", shape, dtype)
     results = call.results(out, (shape, _checks.native(call["features"].dtype), dtype))
-    boxes = call.cast("rois", dtype)
-    points = call.space.empty(shape[:1], np.dtype(np.int64))
-    call.kernel("roi_align_points", dtype)(boxes, bins, scale, ratio, shifted, points)
-    _check_points(call.space.to_host(points))
-    call.kernel("roi_align", dtype)(
-        call.cast("features", dtype), boxes, images, bins, scale, ratio, shifted, number, *results.buffers
-    )
+    arrays = (call.cast("features", dtype), call.cast("rois", dtype), images)
+    options = (bins, scale, ratio, shifted, number)
+    crowded = _registry.kernel("roi_align", call.backend, dtype)(*arrays, *options, *results.buffers)
+    if crowded >= 0:
+        raise ValueError(f"rois: expected at most {MAX_POINTS} points to sample in a roi, got more in row {crowded}")
     return results.deliver()
-
-
-def _check_points(points: np.ndarray) -> None:
-    if points.size and points.max() > MAX_POINTS:
-        row = int(points.argmax())
-        raise ValueError(f"rois: expected at most {MAX_POINTS} points to sample in a roi, got more in row {row}")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from detops.operators import _checks, _rois
+from detops.runtime import _registry
 
 
 def roi_pool(
@@ -89,7 +90,7 @@ def roi_pool(
     shape = (call["rois"].shape[0], call["features"].shape[1], *bins)
     _checks.result_shape("output_size", shape, dtype)
     results = call.results(out, (shape, _checks.native(call["features"].dtype), dtype))
-    call.kernel("roi_pool", dtype)(
+    _registry.kernel("roi_pool", call.backend, dtype)(
         call.cast("features", dtype), call.cast("rois", dtype), images, bins, scale, *results.buffers
     )
     return results.deliver()

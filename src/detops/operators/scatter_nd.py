@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from detops._codes import Reduction, words
 from detops.operators import _checks
 from detops.operators._call import HOST, Call
+from detops.runtime import _registry
 
 REDUCTIONS = words(Reduction)
 # For 0 and 1 a sum is the larger, and a product the smaller.
@@ -97,7 +98,9 @@ def scatter_nd(
     positions = _checked_indices(call, (tuples, depth), lengths)
     arrays = (call.cast("data", computed), call.cast("updates", computed), results.buffers[0])
     before, after, target = (_as_rows(array, unit, row) for array in arrays)
-    call.kernel("scatter_nd", unit)(before, positions, after, call.space.cast(lengths, _INT64), code, target)
+    _registry.kernel("scatter_nd", call.backend, unit)(
+        before, positions, after, call.space.cast(lengths, _INT64), code, target
+    )
     return results.deliver()
 
 
@@ -155,7 +158,9 @@ def _checked_indices(call: Call, shape: tuple[int, int], lengths: np.ndarray) ->
         _raise_first_bad(call, lengths)
     positions = call.cast("indices", _INT64).reshape(shape)
     bad = call.space.cast(np.zeros(1, np.int64), _INT64)
-    call.kernel("scatter_check", np.dtype(np.float32))(positions, call.space.cast(lengths, _INT64), bad)
+    _registry.kernel("scatter_check", call.backend, np.dtype(np.float32))(
+        positions, call.space.cast(lengths, _INT64), bad
+    )
     if call.space.to_host(bad)[0]:
         _raise_first_bad(call, lengths)
     return positions

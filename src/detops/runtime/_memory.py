@@ -22,15 +22,10 @@ def _store() -> Any:
     return _registry.part("memory")
 
 
-@functools.cache
-def _empty() -> Callable[..., np.ndarray]:
+def empty() -> Callable[[Sequence[int], np.dtype], np.ndarray]:
+    """Return what makes new C-contiguous arrays, as `numpy.empty` does."""
     store = _store()
     return np.empty if store is None else store.empty
-
-
-def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Return a new C-contiguous array, like `numpy.empty`."""
-    return _empty()(shape, dtype)
 
 
 def with_room(make: Callable[..., _Made], *arguments: Any, **options: Any) -> _Made:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -149,11 +150,24 @@ def of_backend(backend: str, name: str) -> ModuleType:
 
 
 @functools.cache
-def kernel(name: str, backend: str, dtype: np.dtype) -> Callable[..., None]:
+def kernel(name: str, backend: str, dtype: np.dtype) -> Callable[..., Any]:
     """Return a kernel; ``dtype`` is the type of its elements."""
     if backend == "cython":
         return getattr(compiled(name, dtype), name)
-    return getattr(importlib.import_module(f"detops._{backend}.{KERNELS[name].module}"), name)
+    found = getattr(of_backend(backend, KERNELS[name].module), name)
+    return _with_room(found) if backend == "numba" else found
+
+
+def _with_room(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that is called again where memory ran out, once what is kept has been given back.
+
+    Compiled kernels make room for their scratch space themselves. Of Numba's, those that ask for some read nothing that
+    they write.
+    """
+    store = part("memory")
+    if store is None:
+        return kernel
+    return functools.wraps(kernel)(functools.partial(store.with_room, kernel))
 
 
 def compiled(name: str, dtype: np.dtype) -> ModuleType:

@@ -71,32 +71,25 @@ cdef void describe_rois(Call* call, Rois* rois, const long long* images, double 
     rois.spatial_scale = scale
 
 
-cdef int check_points(Call* call, const long long* points) noexcept nogil:
-    cdef Py_ssize_t row
-    for row in range(call.outputs[0].shape[0]):
-        if points[row] > MAX_POINTS:
-            snprintf(call.message, MESSAGE, "%s: expected at most %d points to sample in a roi, got more in row %lld",
-                     input_name(call, ROI_IN_ROIS), <int> MAX_POINTS, <long long> row)
-            return REFUSED
-    return 0
-
-
 cdef int compute_roi_align(Call* call) noexcept nogil:
     cdef Py_ssize_t count = call.outputs[0].shape[0]
     cdef Rois rois
+    cdef Py_ssize_t crowded = -1
     cdef int failed
-    cdef long long* images = <long long*> allocate(2 * (count + 1) * sizeof(long long))
+    cdef long long* images = <long long*> allocate((count + 1) * sizeof(long long))
     if images is NULL:
         return out_of_memory(call)
     describe_rois(call, &rois, images, call.values[ROI_SPATIAL_SCALE].number[0])
-    rois.points = images + count
+    rois.crowded = &crowded
     rois.sampling_ratio = max(min(call.values[ROI_SAMPLING_RATIO].whole[0], <int64_t> MAX_POINTS + 1), <int64_t> 0)
     rois.mode = <int> call.values[ROI_MODE].whole[0]
     rois.aligned = call.values[ROI_ALIGNED].whole[0]
-    failed = find_images(call, images) or run_kernel(call, ROI_RUN_ROI_ALIGN_POINTS, &rois) or check_points(call, rois.points)
-    if not failed and call.outputs[0].size:
-        failed = run_kernel(call, ROI_RUN_ROI_ALIGN, &rois)
+    failed = find_images(call, images) or run_kernel(call, ROI_RUN_ROI_ALIGN, &rois)
     free(images)
+    if crowded >= 0:
+        snprintf(call.message, MESSAGE, "%s: expected at most %d points to sample in a roi, got more in row %lld",
+                 input_name(call, ROI_IN_ROIS), <int> MAX_POINTS, <long long> crowded)
+        return REFUSED
     return failed
 
 
