@@ -31,7 +31,8 @@ class Finding:
         The nodes that the fused one stands for, in topological order: what a quantizer must leave alone.
         An ONNX node without a name is given by its first output.
     box_predictions, anchors, decoded_boxes : str or None
-        Tensor names of the two inputs and of the output; None where they were not found.
+        Tensor names of the two inputs and of the output; None where they were not found. Where corners are bounded
+        before they are joined, `decoded_boxes` is the joined tensor, and the bounds are no part of the decode.
     operator : str or None
         ``"DecodeBbox"`` or ``"DecodeBboxV2"``; None where the subgraph is not proved.
     decode_clip : float or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -143,6 +144,20 @@ class Graph:
             maker = by_name.get(name)
             if maker is not None and maker.op not in loop_ops:
                 yield maker
+
+    def with_nodes(self, nodes: Iterable[Node]) -> Graph:
+        """Return the graph with some nodes more, which stand in no file, behind all others."""
+        wider = copy(self)
+        wider.nodes = list(self.nodes)
+        wider.producer = dict(self.producer)
+        wider.readers = dict(self.readers)
+        for node in nodes:
+            node.position = len(wider.nodes)
+            wider.nodes.append(node)
+            wider.producer.update((output, node) for output in node.outputs)
+            for tensor in dict.fromkeys(filter(None, node.inputs)):
+                wider.readers[tensor] = [*wider.readers.get(tensor, ()), node]
+        return wider
 
     def free_name(self, tensor: str, suffix: str) -> str:
         """Return a name for a new tensor, after that of another one: `boxes_rows` for `boxes`, also before a port."""

@@ -20,6 +20,7 @@ from detops.graph.ops._evaluate import cone, evaluate
 from detops.graph.ops._ops import Run, Symbolic
 from detops.graph.proof._cases import Case, list_cases, possible_axes
 from detops.graph.proof._folded import Made
+from detops.graph.proof._parts import Parts
 from detops.graph.proof._read_off import Coefficients, parameters, read_off
 from detops.graph.symbols import _poly
 from detops.graph.symbols._forms import OVERHEAD, Budget, Pool
@@ -45,6 +46,17 @@ class Proof:
     tail: tuple[int, ...] = ()  # classes and 4, where the output has two axes for the node's last one
     swapped: bool = False  # the output has x and y in the other order than the inputs
     alike: bool = False  # it holds for as many anchors as box_predictions only, which the node doesn't ask for itself
+    parts: Parts | None = None  # the corners, where the graph bounds them before it joins them
+
+    @property
+    def held(self) -> tuple[Node, ...]:
+        """The nodes of the graph itself, without those that were made for the proof."""
+        return tuple(node for node in self.nodes if node.place >= 0)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The tensors of the graph that the node's output replaces."""
+        return self.parts.tensors if self.parts else (self.decoded_boxes,)
 
     def seen(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         """Return what the node reads in the shape that the graph has it in."""
@@ -251,11 +263,16 @@ def _read(
 
 
 def _tail(claim: _Claim, found: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> tuple[int, ...]:
-    """Return the lengths of two axes, classes and coordinates, that take the place of one; none if they don't."""
-    if not claim.views or claim.rows or claim.axis != -1 or len(wanted) != 2:
+    """Return the lengths of two axes, classes and coordinates, that take the place of one; none if they don't.
+
+    A Reshape in a GraphDef would need to compute the lengths of several other axes.
+    """
+    if not claim.views or claim.rows or claim.axis != -1:
         return ()
     classes = claim.width // 4
-    return (classes, 4) if classes > 1 and found == (wanted[0], (classes,), (4,)) else ()
+    if claim.graph.dialect != "onnx" and (classes == 1 or len(wanted) != 2):
+        return ()
+    return (classes, 4) if found == (*wanted[:-1], axis_of([classes]), (4,)) else ()
 
 
 def _view(value: Symbolic, rows: bool) -> Symbolic:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from detops.graph._finding import Refusal
 from detops.graph._schema import DOMAIN, VERSION, Parameters
 from detops.graph.model._view import Graph
+from detops.graph.proof._parts import Parts
 from detops.graph.proof._prove import SWAPPED, Proof
 from detops.graph.rewrite._function_onnx import CAST_LIKE, function_for
 from detops.graph.rewrite._rewrite import Plan
@@ -120,12 +122,18 @@ def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[An
         checked = graph.free_name(proof.decoded_boxes, "_as_many")
         before += _as_many(node.input[0], node.input[1], checked)
         node.input[1] = checked
-    if proof.tail:
-        node.output[0] = graph.free_name(proof.decoded_boxes, "_rows")
-        after += _reshape(node.output[0], proof.decoded_boxes, [-1, *proof.tail])
+    boxes = proof.decoded_boxes
+    steps: list[tuple[str, Callable[[str, str], list[Any]]]] = []
     if proof.swapped:
-        node.output[0] = graph.free_name(proof.decoded_boxes, "_swapped")
-        after += _swap(node.output[0], proof.decoded_boxes, proof.parameters.axis)
+        steps.append(("_swapped", partial(_swap, axis=proof.parameters.axis)))
+    if proof.tail:
+        steps.append(("_rows", partial(_reshape, shape=[0] * (len(proof.shapes[0]) - 1) + list(proof.tail))))
+    for suffix, make in reversed(steps):
+        node.output[0] = graph.free_name(proof.decoded_boxes, suffix)
+        after[:0] = make(node.output[0], boxes)
+        boxes = node.output[0]
+    if proof.parts:
+        after += _cut_out(proof.decoded_boxes, proof.parts)
     return before, after
 
 
@@ -143,6 +151,21 @@ def _swap(source: str, result: str, axis: int) -> list[Any]:
     order = onnx.numpy_helper.from_array(np.array(SWAPPED))
     listed = onnx.helper.make_node("Constant", [], [f"{source}_order"], value=order)
     return [listed, onnx.helper.make_node("Gather", [source, listed.output[0]], [result], name=result, axis=axis)]
+
+
+def _cut_out(source: str, parts: Parts) -> list[Any]:
+    """Return nodes that pick the corners which a graph bounds one by one."""
+    import onnx
+
+    made = []
+    ends = np.cumsum(parts.sizes)
+    for place, (name, size, end) in enumerate(zip(parts.tensors, parts.sizes, ends, strict=True)):
+        index = np.array(place) if parts.inserted else np.arange(end - size, end)
+        value = onnx.numpy_helper.from_array(index)
+        listed = onnx.helper.make_node("Constant", [], [f"{source}_at_{place}"], value=value)
+        picked = onnx.helper.make_node("Gather", [source, listed.output[0]], [name], name=name, axis=parts.axis)
+        made += [listed, picked]
+    return made
 
 
 def _as_many(predictions: str, anchors: str, result: str) -> list[Any]:

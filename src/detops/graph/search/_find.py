@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from detops.graph._finding import Finding, Refusal
@@ -11,6 +11,7 @@ from detops.graph._schema import ONES, ZEROS
 from detops.graph.model._view import Graph, Node
 from detops.graph.ops._evaluate import cone
 from detops.graph.proof._folded import rebuild
+from detops.graph.proof._parts import find_parts, joined
 from detops.graph.proof._prove import Proof, prove
 from detops.graph.search._scope import common_scope, excluded, fitting_scopes, nodes_in, parents_of
 from detops.graph.search._search import Candidate, Place, candidate_at, find_places
@@ -81,14 +82,35 @@ def _best_proof(graph: Graph, candidate: Candidate, whole: Budget) -> Proof:
     budget = Budget(min(MAX_WORK, whole.left))
     whole.left -= budget.left
     try:
+        return _proof_of_any(graph, candidate, budget)
+    except Refusal as refusal:
+        try:
+            return _proof_of_parts(graph, candidate, budget)
+        except Refusal:
+            raise refusal from None  # about the graph as it is
+    finally:
+        whole.left += max(budget.left, 0)
+
+
+def _proof_of_parts(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
+    """Prove what would be the decode if the corners weren't bounded before they are joined."""
+    parts = find_parts(graph, candidate.join)
+    if parts is None:
+        raise Refusal("no corners are bounded before they are joined")
+    budget.spend(len(graph.nodes))
+    wider, target = joined(graph, parts)
+    return replace(_proof_of_any(wider, replace(candidate, targets=(target,)), budget), parts=parts)
+
+
+def _proof_of_any(graph: Graph, candidate: Candidate, budget: Budget) -> Proof:
+    """Prove a candidate as it is, or with a Reshape or a Gather next to it."""
+    try:
         return _first_proof(graph, candidate, budget, views=False)
     except Refusal as refusal:
         try:
             return _first_proof(graph, candidate, budget, views=True)
         except Refusal:
-            raise refusal from None  # about the graph as it is
-    finally:
-        whole.left += max(budget.left, 0)
+            raise refusal from None
 
 
 def _first_proof(graph: Graph, candidate: Candidate, budget: Budget, *, views: bool) -> Proof:
@@ -170,14 +192,14 @@ def _check_transposes(graph: Graph, candidate: Candidate, proof: Proof) -> None:
 
 def _check_surroundings(graph: Graph, proof: Proof) -> None:
     """Refuse where something else reads a value from the exponential on: fusing would compute it twice."""
-    inside = {node.position for node in proof.nodes}
+    inside = {node.position for node in proof.held}
     late: set[str] = set()
-    for node in proof.nodes:
+    for node in proof.held:
         if node.op == "Exp" or late.intersection(node.inputs):
             late.update(node.outputs)
-    for node in proof.nodes:
+    for node in proof.held:
         for tensor in node.outputs:
-            if tensor not in late or tensor == proof.decoded_boxes:
+            if tensor not in late or tensor in proof.ends:
                 continue
             outside = [reader.label for reader in graph.readers.get(tensor, ()) if reader.position not in inside]
             if outside or tensor in graph.outputs:
@@ -192,11 +214,11 @@ def finding_of(proof: Proof) -> Finding:
     """Return the finding that a proof makes."""
     values = proof.parameters
     return Finding(
-        scope=common_scope(proof.nodes),
-        nodes=tuple(node.label for node in proof.nodes),
+        scope=common_scope(proof.held),
+        nodes=tuple(node.label for node in proof.held),
         box_predictions=proof.box_predictions,
         anchors=proof.anchors,
-        decoded_boxes=proof.decoded_boxes,
+        decoded_boxes=proof.parts.join.outputs[0] if proof.parts else proof.decoded_boxes,
         operator=values.operator,
         decode_clip=values.decode_clip,
         lower_clip=values.lower_clip,
