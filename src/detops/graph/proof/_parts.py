@@ -60,7 +60,8 @@ def _size(graph: Graph, tensor: str, axis: int) -> int | None:
 def joined(graph: Graph, parts: Parts) -> tuple[Graph, str]:
     """Return the graph with the corners joined without their bounds, and the name of the result."""
     result = graph.free_name(parts.join.outputs[0], "_unbounded")
-    made, inputs = [], []
+    made: list[Node] = []
+    inputs: list[str] = []
     for place, name in enumerate(parts.join.inputs):
         source = parts.tensors[place]
         for node in reversed(_part(graph, name).moves):

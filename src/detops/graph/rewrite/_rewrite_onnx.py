@@ -113,7 +113,8 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
 
 def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[Any]]:
     """Let a node read and write boxes as the graph doesn't have them; return the nodes that go before and after it."""
-    before, after = [], []
+    before: list[Any] = []
+    after: list[Any] = []
     for place, name in enumerate((proof.box_predictions, proof.anchors)):
         if name in proof.rows:
             node.input[place] = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
