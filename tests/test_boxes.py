@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-from detops.operators.boxes import _layout
+from detops.operators.boxes import ONES, ZEROS, _layout, _normalization
 from tests.oracle import oracle
 from tests.support.comparison import BACKENDS
 from tests.support.json_cases import subcases
@@ -276,3 +276,11 @@ def test_scales_that_are_powers_of_two_divide_to_the_bit(dtype):
             detops.decode_bbox(deltas, anchors, scales=scales, decode_clip=4),
             detops.decode_bbox(divided, anchors, decode_clip=4),
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_usual_normalization_is_what_the_other_way_finds(dtype):
+    """What is known of the defaults, equal numbers that are not the defaults have to be checked for."""
+    usual = _normalization(ONES, ZEROS, np.dtype(dtype))
+    assert usual == _normalization([1, 1, 1, 1], [0, 0, 0, 0], np.dtype(dtype))
+    assert {type(number) for numbers in usual for number in numbers} == {float}

@@ -117,6 +117,9 @@ def on_gpu(value: Any) -> bool:
     return device is not None and device()[0] in (2, 13)
 
 
+_ndarray = np.ndarray
+
+
 class Call:
     """One call of a public operator.
 
@@ -131,7 +134,7 @@ class Call:
     def __init__(self, backend: str | None, **arrays: Any) -> None:
         self.given = arrays
         self.space: Space = HOST
-        foreign = [value for value in arrays.values() if type(value) is not np.ndarray]
+        foreign = [value for value in arrays.values() if type(value) is not _ndarray]
         gpu_array = next(filter(on_gpu, foreign), None) if foreign else None
         self.backend = _registry.choose(backend, gpu_array is not None)
         if self.backend == "cuda":
@@ -172,6 +175,16 @@ class Call:
         """Return an argument as a kernel takes it, None if it is absent."""
         array = self.inputs.get(name)
         return None if array is None else self.space.cast(array, dtype)
+
+    def deliver(self, out: Any, result: Any) -> Any:
+        """Return a result that is there, of the dtype that is wanted: as a new array, or written to ``out``."""
+        if out is not None or self.space is not HOST:
+            results = self.results(out, (result.shape, result.dtype, result.dtype))
+            self.space.copy(result, results.buffers[0])
+            return results.deliver()
+        fresh = self.space.empty(result.shape, result.dtype)
+        fresh[...] = result
+        return fresh
 
     def results(
         self, out: Any, *wanted: tuple[Sequence[int], np.dtype, np.dtype], in_place: str | None = None
@@ -233,11 +246,13 @@ class Results:
                     space.copy(buffer, target)
             space.finish()
             return self._given
-        finished = [
-            space.wrap(buffer if computed == dtype else self._rounded(buffer, dtype))
-            for buffer, (_, dtype, computed) in zip(self.buffers, self._wanted, strict=True)
-        ]
-        space.finish()
+        finished = self.buffers
+        for i, (_, dtype, computed) in enumerate(self._wanted):
+            if computed is not dtype and computed != dtype:
+                finished[i] = self._rounded(finished[i], dtype)
+        if space is not HOST:
+            finished = [space.wrap(result) for result in finished]
+            space.finish()
         return finished[0] if len(finished) == 1 else tuple(finished)
 
     def _rounded(self, buffer: Any, dtype: np.dtype) -> Any:

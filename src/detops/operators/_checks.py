@@ -1,5 +1,6 @@
 """Checks of arguments, with one wording: the argument's name, what it wants, what it got."""
 
+import functools
 import math
 import numbers
 import operator
@@ -80,9 +81,11 @@ def whole(name: str, array: np.ndarray) -> None:
 
 def shape(name: str, got: Sequence[int], axes: Sequence[str | int]) -> None:
     """Raise ValueError unless the shape has these axes: a number is a wanted length, a word is any length."""
+    if got == axes:
+        return
     fits = len(got) == len(axes)
-    for axis, length in zip(axes, got, strict=False):
-        if axis != length and type(axis) is not str:
+    for i in range(len(axes) if fits else 0):
+        if type(axes[i]) is not str and axes[i] != got[i]:
             fits = False
     if not fits:
         wanted = ", ".join(str(axis) for axis in axes)
@@ -152,10 +155,12 @@ def _item(value: Any) -> Any:
 
 def rounded(value: float, dtype: np.dtype) -> float:
     """Return a number as a type rounds it. Beyond its range that is infinity, without a warning."""
-    if dtype.char == "d":
-        return value
-    if value == 0 or 1e-30 < abs(value) < 1e30:
-        return float(np.float32(value))
+    # Zero is asked for here, since it has two signs, which are one to the cache.
+    return value if dtype.char == "d" or value == 0 else _rounded(value, dtype)
+
+
+@functools.lru_cache(256)
+def _rounded(value: float, dtype: np.dtype) -> float:
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float64(value).astype(dtype))
 

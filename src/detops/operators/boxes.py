@@ -11,6 +11,10 @@ from detops.operators import _checks
 from detops.operators._call import Call
 from detops.runtime import _registry
 
+# The defaults of scales and means: what they are need not be checked.
+ONES, ZEROS = (1, 1, 1, 1), (0, 0, 0, 0)
+_NO_NORMALIZATION = (1.0,) * 4, (0.0,) * 4
+
 
 def decode_bbox(
     box_predictions: ArrayLike,
@@ -18,8 +22,8 @@ def decode_bbox(
     *,
     decode_clip: float | None = None,
     lower_clip: float | None = None,
-    scales: Sequence[float] = (1, 1, 1, 1),
-    means: Sequence[float] = (0, 0, 0, 0),
+    scales: Sequence[float] = ONES,
+    means: Sequence[float] = ZEROS,
     axis: int = -1,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -97,8 +101,8 @@ def encode_bbox(
     boxes: ArrayLike,
     anchors: ArrayLike,
     *,
-    scales: Sequence[float] = (1, 1, 1, 1),
-    means: Sequence[float] = (0, 0, 0, 0),
+    scales: Sequence[float] = ONES,
+    means: Sequence[float] = ZEROS,
     axis: int = -1,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -173,22 +177,29 @@ def _transform(
         call.read_empty("anchors", 4)
         call.read_empty(name, 4)
     classes, inner = _layout(name, call[name].shape, call["anchors"].shape, axis)
-    scales, means = _checks.reals("scales", scales, 4), _checks.reals("means", means, 4)
-    if 0 in scales:
-        raise ValueError(f"scales: expected numbers other than 0, got {scales}")
+    normalization = _normalization(scales, means, dtype)
     given = call[name].dtype
     results = call.results(out, (call[name].shape, _checks.native(given) if given.kind == "f" else dtype, dtype))
     _registry.kernel(kernel, call.backend, dtype)(
         call.cast(name, dtype),
         call.cast("anchors", dtype),
         *_checks.in_range(attributes, dtype),
-        _checks.in_range(scales, dtype),
-        _checks.in_range(means, dtype),
+        *normalization,
         classes,
         inner,
         *results.buffers,
     )
     return results.deliver()
+
+
+def _normalization(scales: Any, means: Any, dtype: np.dtype) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return scales and means as kernels take them."""
+    if scales is ONES and means is ZEROS:
+        return _NO_NORMALIZATION
+    scales, means = _checks.reals("scales", scales, 4), _checks.reals("means", means, 4)
+    if 0 in scales:
+        raise ValueError(f"scales: expected numbers other than 0, got {scales}")
+    return _checks.in_range(scales, dtype), _checks.in_range(means, dtype)
 
 
 def _fits(anchors: tuple[int, ...], wanted: tuple[int, ...], position: int) -> bool:

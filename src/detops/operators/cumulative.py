@@ -142,8 +142,8 @@ def _scan(x: Any, axis: int, smallest: bool, out: Any, backend: str | None) -> E
     results = call.results(out, (shape, _checks.native(given), computed), (shape, _INT64, _INT64))
     if 0 not in shape:
         # Any array is (outer, length, inner) to the kernel; 0-d is one row of one element.
-        length = shape[position] if shape else 1
-        split = (math.prod(shape[:position]), length, math.prod(shape[position + 1 :]))
-        x = call.cast("x", computed).reshape(split)
+        x = call.cast("x", computed)
+        length, inner = shape[position] if shape else 1, math.prod(shape[position + 1 :])
+        x = x.reshape((x.size // (length * inner), length, inner))
         _registry.kernel("cumulative", call.backend, computed)(x, smallest, *results.buffers)
     return Extremes(*results.deliver())

@@ -188,9 +188,7 @@ def _nms(
         arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), labels)
         _registry.kernel("nms", call.backend, dtype)(*arrays, *options, selected, found)
         kept = call.space.to_host(found).item()
-    results = call.results(out, ((kept,), int64, int64))
-    call.space.copy(selected[:kept], results.buffers[0])
-    return results.deliver()
+    return call.deliver(out, selected[:kept])
 
 
 def _check_labels(labels: np.ndarray, thresholds: int) -> None:
