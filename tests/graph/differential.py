@@ -276,6 +276,26 @@ def _range(random: Random) -> Case:
 
 
 @_generator
+def _scatter_nd(random: Random) -> Case:
+    data = _data(random, _shape(random, 3, 1), np.float32)
+    width = int(random.integers(1, data.ndim + 1))
+    every = np.stack(np.meshgrid(*map(np.arange, data.shape[:width]), indexing="ij"), axis=-1).reshape(-1, width)
+    picked = random.permutation(every)[: random.integers(len(every) + 1)]
+    if random.random() < 0.2:
+        picked = picked - data.shape[:width]
+    if random.random() < 0.1 and picked.size:
+        picked[0, 0] += random.choice([-9, 9])
+    updates = _data(random, (len(picked), *data.shape[width:]), np.float32) + 100
+    lead = [len(picked) // 2, 2] if random.random() < 0.3 and len(picked) % 2 == 0 else [len(picked)]
+    if random.random() < 0.05:
+        lead = [*lead, 1]
+    opset = int(random.choice([11, 16]))
+    attributes = {"reduction": str(random.choice(["none", "none", "add"]))} if opset > 11 else {}
+    inputs = [data, _ints(picked).reshape(*lead, width), updates.reshape(*lead, *data.shape[width:])]
+    return Case("ScatterND", inputs, attributes, opset=opset, data=(0, 2))
+
+
+@_generator
 def _dropout(random: Random) -> Case:
     return Case("Dropout", [_data(random, _shape(random), np.float32)])
 

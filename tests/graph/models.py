@@ -40,6 +40,49 @@ LINES = {
 }
 
 
+# what becomes of them where boxes are rows of four, and no line makes `out`
+FLAT = {
+    "form": "",
+    "rows": "",
+    "halves": "t, s = Split<axis=-1>(d)",
+    "boxes": "",
+    "corners": "lo, hi = Split<axis=-1>(b)",
+    "shape": "",
+    "out": "",
+}
+
+# as PyTorch's exporter writes out[:, 0:2] = low and out[:, 2:4] = high, for zeros of any number of rows
+IN_PLACE = """whole = Shape(d)
+blank = ConstantOfShape(whole)
+n = Gather<axis=0>(whole, first)
+limit = Cast<to=7>(n)
+counted = Range(start, limit, step)
+column = Reshape(counted, single)
+pair = Add(column, at_low)
+form_of = Shape(pair)
+rows_low = Expand(column, form_of)
+rows_high = Expand(column, form_of)
+columns_low = Expand(at_low, form_of)
+columns_high = Expand(at_high, form_of)
+r0 = Unsqueeze(rows_low, last)
+c0 = Unsqueeze(columns_low, last)
+r1 = Unsqueeze(rows_high, last)
+c1 = Unsqueeze(columns_high, last)
+index_low = Concat<axis=-1>(r0, c0)
+index_high = Concat<axis=-1>(r1, c1)
+half_way = ScatterND(blank, index_low, low)
+out = ScatterND(half_way, index_high, high)"""
+PLACES: dict[str, Any] = {
+    "first": np.array(0),
+    "start": np.array(0),
+    "step": np.array(1),
+    "single": np.array([-1, 1]),
+    "last": np.array([-1]),
+    "at_low": np.array([0, 1]),
+    "at_high": np.array([2, 3]),
+}
+
+
 @cache
 def index() -> dict[str, dict[str, Any]]:
     """Return what the fixtures are, and whether each fuses."""
@@ -87,6 +130,11 @@ def torchvision_head() -> onnx.ModelProto:
     constants = {"groups": np.array([0, -1, 4]), "any": np.array([-1]), "zero": np.array([0]), "one": np.array([1])}
     constants["scale"] = np.array([10, 10, 5, 5], np.float32)
     return decode_model(lines, constants, inputs="float[M,12] d, float[N,4] b", outputs="float[P,Q,4] out")
+
+
+def in_place(lines: str = IN_PLACE, constants: Mapping[str, Any] | None = None, **arguments: Any) -> onnx.ModelProto:
+    """Return a decode that writes its corners into a tensor of zeros."""
+    return decode_model(FLAT | {"joined": lines}, PLACES | dict(constants or {}), **arguments)
 
 
 def session(model: onnx.ModelProto | bytes) -> onnxruntime.InferenceSession:

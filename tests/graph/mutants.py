@@ -43,9 +43,12 @@ BASES = (
     "exports/mm_plain.ts",
     "torchvision_head",
     "two_axes_of_boxes",
+    "in_place",
+    "exports/mmdeploy_rois.ts",
 )
 MADE = {
     "torchvision_head": models.torchvision_head,
+    "in_place": models.in_place,
     "two_axes_of_boxes": lambda: models.decode_model(
         inputs="float[H,W,4] d, float[H,W,4] b", outputs="float[P,Q,4] out"
     ),

@@ -8,18 +8,9 @@ import pytest
 
 from detops.graph import fuse_decode_bbox
 
-from .models import DATA, boxes, check_valid, decode_model, operators, predictions, run
+from .models import DATA, FLAT, boxes, check_valid, decode_model, operators, predictions, run
 
 BOUNDS = {"zero": np.float32(0), "width": np.float32(150), "height": np.float32(100)}
-FLAT = {
-    "form": "",
-    "rows": "",
-    "halves": "t, s = Split<axis=-1>(d)",
-    "boxes": "",
-    "corners": "lo, hi = Split<axis=-1>(b)",
-    "shape": "",
-    "out": "",
-}
 COLUMNS = """x1, y1 = Split<axis=-1>(low)
 x2, y2 = Split<axis=-1>(high)
 a = Clip(x1, zero, width)

@@ -267,3 +267,51 @@ def tile(run: Run, value: Value, repeats: Sequence[Poly]) -> Value:
     after = [axis_of([*count, *axis]) for count, axis in zip(times, axes, strict=True)]
     run.check_size(after)
     return run.like(value, np.tile(run.cells(value), [num_cells(count) for count in times]), after)
+
+
+def scatter(run: Run, value: Value, indices: Value, updates: Value) -> Value:
+    """Write updates into a tensor at index tuples, of which no two are the same.
+
+    An index along an open axis must be the position itself, for each position: what is written there is what the
+    updates hold at that position.
+    """
+    axes = run.axes(value)
+    *lead, last = run.axes(indices) or ((),)
+    listed(last, f"{run.label} takes index tuples of open length")
+    width = num_cells(last)
+    if not 0 < width <= len(axes) or not run.axes(indices):
+        raise CannotRunError(f"{run.label} takes index tuples of {width} for a tensor of rank {len(axes)}")
+    wanted, theirs = [*lead, *axes[width:]], run.axes(updates)
+    if len(theirs) != len(wanted):
+        raise CannotRunError(f"{run.label} takes updates of rank {len(theirs)} where {len(wanted)} are wanted")
+    for pair in zip(wanted, theirs, strict=True):
+        _sizes.merge(run.sizes, *pair, broadcast=False)
+    columns = [run.indices(indices, place) for place in range(width)]
+    counted = [column for column in columns if isinstance(column, Atom)]
+    if set(counted) != set(atoms_in(lead)):
+        raise Refusal(f"{run.label} writes along an open axis otherwise than to each position", depth=2)
+    shape = [num_cells(axis) for axis in lead]
+    places = [_cells_at(run, *pair, shape) for pair in zip(axes[:width], columns, strict=True)]
+    tuples = np.stack(places, axis=-1).reshape(-1, width)
+    if len(np.unique(tuples, axis=0)) < len(tuples):
+        raise Refusal(f"{run.label} writes an element twice", depth=2)
+
+    def written(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        result = cells[0].copy()
+        result[tuple(places)] = cells[1]
+        return result
+
+    return run.joined([value, updates], written, axes)
+
+
+def _cells_at(run: Run, axis: Axis, column: NDArray[Any] | Atom, shape: Sequence[int]) -> NDArray[Any]:
+    """Return the cells along an axis that a column of indices means."""
+    if isinstance(column, Atom):
+        if axis != (column,):
+            raise Refusal(f"{run.label} takes a position along another axis", depth=3)
+        return np.zeros(shape, np.int64)
+    listed(axis, f"{run.label} writes to some places of an axis whose size is open")
+    length = num_cells(axis)
+    if column.size and not -length <= column.min() <= column.max() < length:
+        raise CannotRunError(f"{run.label} writes outside an axis of {length}")
+    return np.where(column < 0, column + length, column)

@@ -97,6 +97,13 @@ class Run:
         self.sizes.atoms[symbol] = atom
         return atom
 
+    def position(self, atom: Atom) -> Symbolic:
+        """Return the positions along an atom, as a list of integers: 0, 1, and so on."""
+        ids = self.pool.symbols((1,))
+        (_, (symbol,)) = self.pool.element(int(ids[0]))
+        self.sizes.positions[symbol] = atom
+        return Symbolic(ids, ((atom,),), np.dtype(np.int64))
+
     # ------------------------------------------------------------ tensors of both kinds
 
     def axes(self, value: Value) -> tuple[Axis, ...]:
@@ -150,7 +157,10 @@ class Run:
         if isinstance(value, Symbolic) and value.dtype is not None and value.dtype.kind in "iu":
             if len(value.axes) > 1 or _sizes.atoms_in(value.axes):
                 raise Refusal(f"{self.label} takes a list of sizes that isn't a list of known length", depth=2)
-            return [self.size_at(int(position)) for position in value.ids.ravel()]
+            sizes = [self.size_at(int(position)) for position in value.ids.ravel()]
+            if any(symbol in self.sizes.positions for size in sizes for symbol in _poly.used_slots(size)):
+                raise Refusal(f"{self.label} takes a position for a size", depth=2)
+            return sizes
         return [_sizes.of_number(number) for number in self.integers(value)]
 
     def integers(self, value: Any) -> list[int]:
@@ -161,6 +171,24 @@ class Run:
         if value is None or value.dtype.kind not in "iu" or value.ndim > 1:
             raise CannotRunError(f"{self.label} needs integers as a size or an index")
         return [int(number) for number in np.atleast_1d(value)]
+
+    def indices(self, value: Value, place: int) -> NDArray[Any] | Atom:
+        """Return a column of index tuples: numbers, or the atom of which each is the position."""
+        if not isinstance(value, Symbolic):
+            if value.dtype.kind not in "iu":
+                raise CannotRunError(f"{self.label} needs integer indices")
+            return value[..., place]
+        if not _is_integer(value):
+            raise Refusal(f"{self.label} takes an index that is computed from the boxes", depth=2)
+        unique, inverse = np.unique(value.ids[..., place], return_inverse=True)
+        sizes = [self.size_at(int(position)) for position in unique]
+        numbers = [_sizes.number_of(size) for size in sizes]
+        if None not in numbers:
+            return np.array(numbers, np.int64)[inverse].reshape(value.ids.shape[:-1])
+        for symbol, atom in self.sizes.positions.items():
+            if sizes == [(((("x", symbol),), Fraction(1)),)]:
+                return atom
+        raise Refusal(f"{self.label} takes an index that is computed from an open size", depth=2)
 
     def sizes_tensor(self, sizes: Sequence[Poly], dtype: np.dtype[Any], scalar: bool = False) -> Value:
         """Return sizes as a list of integers, or a single one as a scalar."""

@@ -60,11 +60,19 @@ def tile(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 
 def count(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    """Range."""
+    """Range; up to an open size, it counts the positions of an axis."""
+    if isinstance(values[1], Symbolic) and _is(values[0], 0) and _is(values[2], 1):
+        atoms = [run.sizes.atom_of(size) for size in run.listed_sizes(values[1])]
+        if len(atoms) == 1 and atoms[0] is not None and values[1].dtype == np.int64:
+            return [run.position(atoms[0])]
     start, limit, delta = (run.integers(value)[0] for value in values)
     if delta == 0 or abs(limit - start) > MAX_ELEMENTS * abs(delta):
         raise Refusal(f"{node.label} counts too far for a proof")
     return [np.arange(start, limit, delta, dtype=values[0].dtype)]
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, np.ndarray) and value.size == 1 and bool(value.ravel()[0] == number)
 
 
 def fill(run: Run, sizes: Sequence[Poly], value: Any) -> Value:

@@ -226,3 +226,10 @@ def _argument(node: Node, values: Sequence[Any], index: int, name: str, since: i
         return values[index] if index < len(values) else None
     value = node.attributes.get(name)
     return np.array(value, np.int64) if isinstance(value, list) else value
+
+
+@register(ONNX, "ScatterND", "move", data=(0, 2))
+def _scatter_nd(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    if node.attributes.get("reduction", b"none") not in (b"none", "none"):
+        raise Refusal(f"{node.label} adds to what it writes over")
+    return [_layout.scatter(run, *values)]

@@ -12,7 +12,7 @@ from detops.graph.ops._evaluate import BOUNDED, operator_of
 from detops.graph.symbols._forms import NODE, Budget
 
 REACH = 96  # nodes that are looked at downstream of an exponential
-JOINS = frozenset({"Concat", "ConcatV2", "Pack"})
+JOINS = frozenset({"Concat", "ConcatV2", "Pack", "ScatterND"})
 PRODUCTS = frozenset({"Mul"})
 SUMS = frozenset({"Add", "AddV2", "Sum", "AddN", "Sub"})
 MAX_CHOICES = 12

@@ -139,7 +139,13 @@ class Sizes:
 
     def __init__(self) -> None:
         self.atoms: dict[int, Atom] = {}
+        self.positions: dict[int, Atom] = {}  # the symbols that stand for a position along an atom, not for its length
         self.cells = 4  # elements of box_predictions for each position of its atoms
+
+    def atom_of(self, size: Poly) -> Atom | None:
+        """Return the atom of which an expression is the length."""
+        atoms = [self.atoms[symbol] for symbol in _poly.used_slots(size) if symbol in self.atoms]
+        return atoms[0] if len(atoms) == 1 and size == size_of((atoms[0],)) else None
 
     def overflows(self, size: Poly, itemsize: int) -> bool:
         """Tell whether an integer of `itemsize` bytes may be too small for an expression.
@@ -152,7 +158,9 @@ class Sizes:
         number = terms.pop((), Fraction(0))
         if abs(number) > MAX_NUMBER[min(max(itemsize, 4), 8)] or sum(map(abs, terms.values())) > most:
             return True
-        return any(len(set(key)) < len(key) for key in terms)
+        # a position is less than its length, so their product may be more than there are elements
+        positions = [key for key in terms if any(atom[1] in self.positions for atom in key)]
+        return any(len(set(key)) < len(key) for key in terms) or any(len(key) > 1 for key in positions)
 
     def sign(self, size: Poly) -> int | None:
         """Return the sign that an expression has at all sizes; None where it may have several."""
@@ -181,7 +189,7 @@ class Sizes:
         for key, value in size:
             term = _poly.constant_poly(value)
             for atom in key:
-                least = Fraction(self.atoms[atom[1]].least)
+                least = Fraction(0 if atom[1] in self.positions else self.atoms[atom[1]].least)
                 term = _poly.multiply(term, _poly.add((((atom,), Fraction(1)),), _poly.constant_poly(least)))
             total = _poly.add(total, term)
         return total
@@ -196,7 +204,7 @@ class Sizes:
     def ask_for_ones_in(self, expressions: Iterable[Poly], reason: str) -> None:
         """Ask whether a symbol of some expressions is 1, where that is open."""
         for symbol in sorted({symbol for size in expressions for symbol in _poly.used_slots(size)}):
-            if self.atoms[symbol].least < 2:
+            if symbol not in self.positions and self.atoms[symbol].least < 2:
                 raise Question(self.atoms[symbol], reason)
 
 
