@@ -1,5 +1,7 @@
 """grid_sample: errors, points that are not finite, ONNX's own tests, bug reports, and any arrays against the oracle."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -160,3 +162,22 @@ def test_inside_tiles_and_the_border_agree():
     mixed = detops.grid_sample(x, grid)
     mixed[0, :, ::2, 0] = alone[0, :, ::2, 0]
     assert mixed.tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("mode", MODES)
+def test_many_channels_and_one_agree(mode, axes, dtype):
+    # Blocks of many channels are sampled from a copy, and a single one from where it is: the same bits.
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 17, 6, 5, 4)[: 2 + axes]).astype(dtype)
+    x[0, 16, 2, 3], x[1, 0] = np.nan, -0.0
+    # More points than a tile has, which are not a multiple of what is transposed at once.
+    grid = rng.uniform(-1.4, 1.4, (*(2, 7, 45, 3)[: 1 + axes], axes)).astype(dtype)
+    grid[0, 0, :9] = np.linspace(-1, 1, 9)[:, *[None] * (axes - 1)]
+    for padding_mode, reflect_first in itertools.product(BORDERS, (False, True)):
+        options = {"mode": mode, "padding_mode": padding_mode, "reflect_first": reflect_first}
+        together = detops.grid_sample(x, grid, **options, backend="cython")
+        for channel in range(17):
+            alone = detops.grid_sample(x[:, channel : channel + 1], grid, **options, backend="cython")
+            assert together[:, channel].tobytes() == alone[:, 0].tobytes(), (channel, options)

@@ -1,6 +1,6 @@
 """Sampling of maps at the points of a grid."""
 
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 include "scalar.pxi"
 include "buffers.pxi"
@@ -11,6 +11,8 @@ include "stream.pxi"
 include "pairs.pxi"
 include "grid_sample.pxi"
 include "../_core/sampling.py"
+include "transpose.pxi"
+include "lanes.pxi"
 include "tiles.pxi"
 
 
@@ -91,35 +93,51 @@ cdef inline void sample_channel(const GridSample* sample, const Work* work, cons
         memcpy(out, values, work.tile.points * sizeof(real))
 
 
-cdef int sample_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+cdef inline Py_ssize_t tiles_of_image(const GridSample* sample) noexcept nogil:
+    cdef Py_ssize_t length = points_of_tile(sample)
+    return (sample.points + length - 1) // length
+
+
+cdef Work* begin_work(const GridSample* sample) noexcept nogil:
+    """Memory for the tiles of a loop, and how they are sampled; NULL: none is left."""
+    cdef Work* work = <Work*> allocate(sizeof(Work))
+    if work != NULL:
+        work.blended = sample.taps == 2 and sample.axes == 2 and sample.sizes[0] > 1 and sample.sizes[1] > 1
+        work.streamed = (
+            sample.images * sample.channels * sample.points * <Py_ssize_t> sizeof(real) >= STREAM_FROM_BYTES)
+    return work
+
+
+cdef void find_points(const GridSample* sample, Py_ssize_t image, Py_ssize_t point, Work* work) noexcept nogil:
+    """Where and how much to read for the tile of an image that begins at a point."""
+    cdef const real* grid = sample.grid + (image * sample.points + point) * sample.axes
+    work.tile.points = min(points_of_tile(sample), sample.points - point)
+    # The compiler makes a loop per constant border.
+    if sample.border == Border.ZEROS:
+        find(sample, grid, Border.ZEROS, work)
+    elif sample.border == Border.BORDER:
+        find(sample, grid, Border.BORDER, work)
+    elif sample.border == Border.REFLECTION:
+        find(sample, grid, Border.REFLECTION, work)
+    else:
+        find(sample, grid, Border.REFLECT_FIRST, work)
+
+
+cdef int planes_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """One item is one tile of points in one block of channels of one image."""
     cdef const GridSample* sample = <const GridSample*> arguments
-    cdef Py_ssize_t length = points_of_tile(sample), width = channels_of_block(sample)
-    cdef Py_ssize_t tiles = (sample.points + length - 1) // length
+    cdef Py_ssize_t width = channels_of_block(sample), tiles = tiles_of_image(sample)
     cdef Py_ssize_t blocks = (sample.channels + width - 1) // width
     cdef Py_ssize_t plane = sample.strides[3]
     cdef Py_ssize_t item, image, channel, first, point, start, stop
-    cdef const real* grid
-    cdef Work* work = <Work*> allocate(sizeof(Work))
+    cdef Work* work = begin_work(sample)
     if work == NULL:
         return -1
-    work.blended = sample.taps == 2 and sample.axes == 2 and sample.sizes[0] > 1 and sample.sizes[1] > 1
-    work.streamed = sample.images * sample.channels * sample.points * <Py_ssize_t> sizeof(real) >= STREAM_FROM_BYTES
     for item in range(begin, end):
         image = item // (tiles * blocks)
         first = item // tiles % blocks * width
-        point = item % tiles * length
-        work.tile.points = min(length, sample.points - point)
-        grid = sample.grid + (image * sample.points + point) * sample.axes
-        # The compiler makes a loop per constant border.
-        if sample.border == Border.ZEROS:
-            find(sample, grid, Border.ZEROS, work)
-        elif sample.border == Border.BORDER:
-            find(sample, grid, Border.BORDER, work)
-        elif sample.border == Border.REFLECTION:
-            find(sample, grid, Border.REFLECTION, work)
-        else:
-            find(sample, grid, Border.REFLECT_FIRST, work)
+        point = item % tiles * points_of_tile(sample)
+        find_points(sample, image, point, work)
         start = image * sample.channels + first
         stop = image * sample.channels + min(first + width, sample.channels)
         for channel in range(start - AHEAD, stop):
@@ -132,14 +150,18 @@ cdef int sample_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     return 0
 
 
+include "innermost.pxi"
+
+
 cdef api int grid_sample_operator(const void* arguments, const Team* team) noexcept nogil:
     cdef const GridSample* sample = <const GridSample*> arguments
-    cdef Py_ssize_t length = points_of_tile(sample), width = channels_of_block(sample)
-    cdef Py_ssize_t tiles = (sample.points + length - 1) // length
+    cdef Py_ssize_t width = channels_of_block(sample)
     if sample.channels == 0:
         return 0
-    return team.spread(team, sample_loop, sample, sample.images * tiles * ((sample.channels + width - 1) // width),
-                       GRAIN)
+    if copies_pay(sample):
+        return sample_innermost(sample, team)
+    return team.spread(team, planes_loop, sample,
+                       sample.images * tiles_of_image(sample) * ((sample.channels + width - 1) // width), GRAIN)
 
 
 def grid_sample(x, grid, Py_ssize_t taps, Py_ssize_t border, bint align_corners, out):
