@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 
 import detops
+from detops._specification import OPERATORS
 from detops.testing import Arguments, arguments, check_backend
 from tests.oracle import oracle
 from tests.support import calls
@@ -45,6 +46,21 @@ def test_cython_does_what_the_oracle_says(operator: str) -> None:
 def test_our_backends_conform(operator: str, backend: str, examples: int) -> None:
     function = partial(getattr(detops, operator), backend=backend)
     check_backend(function, operator, dtypes=dtypes_of(operator), max_examples=examples)
+
+
+@pytest.mark.parametrize("operator", calls.ALL)
+def test_every_option_is_drawn(operator: str) -> None:
+    """Whatever the specification has, calls have, too, and not its default alone."""
+    options = list(OPERATORS[operator].options)
+    other: set[str] = set()
+
+    @settings(max_examples=30, phases=[Phase.generate], database=None, derandomize=True)
+    @given(arguments(operator, ["float32"], layouts=False))
+    def draw(call: Arguments) -> None:
+        other.update(option.name for option in options if call.options[option.name] != option.default)
+
+    draw()
+    assert other == {option.name for option in options}
 
 
 def changed(spoil: Any, operator: str = "encode_bbox") -> Any:

@@ -230,7 +230,7 @@ def two_files(weights: Weights, settings: Settings) -> dict[str, onnx.ModelProto
     maps = {"features": (FLOAT, [1, channels, "rows", "columns"])}
     anchors = {"objectness": (FLOAT, ["anchors"]), "deltas": (FLOAT, ["anchors", 4])}
     rois = {"scores": (FLOAT, ["rois", 1 + num_labels]), "deltas": (FLOAT, ["rois", 4])}
-    size = settings.roi_size
+    size = settings.roi_align["output_size"]
     return {
         "rpn.onnx": rpn.model({"image": [1, 1, "height", "width"]}, maps | anchors),
         "head.onnx": head.model({"crops": ["rois", channels, size, size]}, rois),
@@ -252,10 +252,10 @@ def single_graph(weights: Weights, settings: Settings) -> dict[str, onnx.ModelPr
         features,
         graph.node("Pad", proposals, graph.ints(0, 1, 0, 0)),  # a column of zeros: the image's index
         domain="mmcv",
-        output_height=settings.roi_size,
-        output_width=settings.roi_size,
+        output_height=settings.roi_align["output_size"],
+        output_width=settings.roi_align["output_size"],
         spatial_scale=1 / settings.stride,
-        sampling_ratio=settings.sampling_ratio,
+        sampling_ratio=settings.roi_align["sampling_ratio"],
         mode="avg",
         aligned=1,
     )

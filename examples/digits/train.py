@@ -90,7 +90,7 @@ def training_step(model: Detector, pages: Tensor, truths: list[Boxes], rng: np.r
 
 
 def _crop_options() -> tuple[int, float, int]:
-    return SETTINGS.roi_size, 1 / SETTINGS.stride, SETTINGS.sampling_ratio
+    return SETTINGS.roi_align["output_size"], 1 / SETTINGS.stride, SETTINGS.roi_align["sampling_ratio"]
 
 
 @torch.no_grad()
@@ -168,7 +168,7 @@ def main() -> None:
     check_roi_align()
 
     num_anchors, num_labels = len(SETTINGS.anchor_sizes), len(SETTINGS.labels)
-    model = Detector(num_anchors, num_labels, SETTINGS.roi_size, deform=arguments.deform)
+    model = Detector(num_anchors, num_labels, SETTINGS.roi_align["output_size"], deform=arguments.deform)
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.02)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, arguments.steps, pct_start=0.1)
     make_page, rng = PageMaker("train"), np.random.default_rng(arguments.seed)

@@ -35,7 +35,8 @@ class Settings:
     """Settings of the detector, which ``detector.json`` holds beside its weights.
 
     Lengths are in pixels of the page; `anchor_sizes` are (width, height) pairs, in the order of the network's
-    anchors; `head_scales` are the `scales` of `detops.decode_bbox` for the box head.
+    anchors; `roi_align` are options of `detops.roi_align`, `head_scales` the `scales` of `detops.decode_bbox` for the
+    box head.
     """
 
     labels: list[str]
@@ -44,8 +45,7 @@ class Settings:
     decode_clip: float
     proposal_iou: float
     num_proposals: int
-    roi_size: int
-    sampling_ratio: int
+    roi_align: dict[str, int]
     head_scales: list[float]
     score_threshold: float
     detection_iou: float
@@ -122,9 +122,8 @@ class DigitDetector:
         crops = detops.roi_align(
             features,
             proposals,
-            settings.roi_size,
             spatial_scale=1 / settings.stride,
-            sampling_ratio=settings.sampling_ratio,
+            **settings.roi_align,
             batch_indices=np.zeros(len(proposals), np.int64),
         )
         scores, deltas = self._head.run(None, {"crops": crops})

@@ -42,7 +42,7 @@ def same(got: list[np.ndarray], wanted: list[np.ndarray]) -> None:
 
 @pytest.mark.parametrize(("operator", "dtype"), COMBINATIONS)
 def test_engines_agree(operator: Operator, dtype: str) -> None:
-    @settings(max_examples=40)
+    @settings(max_examples=30)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         (types,) = types_of(operator, dtype, differ=False)

@@ -32,15 +32,15 @@ def is_finite(x: real) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def roi_grid(length: real, bins: cython.Py_ssize_t, sampling_ratio: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def roi_grid(length: real, bins: cython.Py_ssize_t, ratio: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Samples of a bin along a side: the ratio, or with 0 as many as a bin has elements.
 
     Above 2**24 the count says no more than that, so that it fits an index; NaN counts as no length.
     """
     size: real = length / typed(bins, length)
     count: cython.Py_ssize_t
-    if sampling_ratio > 0:
-        return sampling_ratio
+    if ratio > 0:
+        return ratio
     if not size > typed(0, length):
         return 0
     if size > typed(16777216, length):

@@ -179,7 +179,7 @@ def roi_align(features, rois, batch_indices, output_size, spatial_scale, Py_ssiz
     cdef Rois arguments
     cdef Py_ssize_t crowded
     describe_rois(&arguments, features, rois, batch_indices, output_size, spatial_scale, out)
-    arguments.sampling_ratio, arguments.aligned, arguments.mode = sampling_ratio, aligned, mode
+    arguments.ratio, arguments.aligned, arguments.mode = sampling_ratio, aligned, mode
     arguments.crowded = &crowded
     execute(roi_align_operator, &arguments)
     return crowded

@@ -31,8 +31,8 @@ cdef bint sides_of(const Rois* rois, Py_ssize_t roi, Side* y, Side* x) noexcept 
     x.start, x.length = roi_side(box[0], box[2], <real> rois.spatial_scale, rois.aligned)
     y.bins, x.bins = rois.out_height, rois.out_width
     y.size, x.size = rois.height, rois.width
-    y.grid = roi_grid(y.length, y.bins, rois.sampling_ratio)
-    x.grid = roi_grid(x.length, x.bins, rois.sampling_ratio)
+    y.grid = roi_grid(y.length, y.bins, rois.ratio)
+    x.grid = roi_grid(x.length, x.bins, rois.ratio)
     return is_finite(y.start) and is_finite(y.length) and is_finite(x.start) and is_finite(x.length)
 
 

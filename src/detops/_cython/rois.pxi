@@ -19,6 +19,7 @@ cdef struct Rois:
     # These are of roi_align alone. It sets `crowded` to the first roi that has too many points, and writes nothing
     # then; else to -1.
     Py_ssize_t* crowded
-    Py_ssize_t sampling_ratio
+    # Samples of a bin along a side; 0 for as many as a bin has elements.
+    Py_ssize_t ratio
     int mode
     bint aligned

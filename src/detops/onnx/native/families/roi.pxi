@@ -81,7 +81,7 @@ cdef int compute_roi_align(Call* call) noexcept nogil:
         return out_of_memory(call)
     describe_rois(call, &rois, images, call.values[ROI_SPATIAL_SCALE].number[0])
     rois.crowded = &crowded
-    rois.sampling_ratio = max(min(call.values[ROI_SAMPLING_RATIO].whole[0], <int64_t> MAX_POINTS + 1), <int64_t> 0)
+    rois.ratio = max(min(call.values[ROI_SAMPLING_RATIO].whole[0], <int64_t> MAX_POINTS + 1), <int64_t> 0)
     rois.mode = <int> call.values[ROI_MODE].whole[0]
     rois.aligned = call.values[ROI_ALIGNED].whole[0]
     failed = find_images(call, images) or run_kernel(call, ROI_RUN_ROI_ALIGN, &rois)
