@@ -45,7 +45,7 @@ class Settings:
     decode_clip: float
     proposal_iou: float
     num_proposals: int
-    roi_align: dict[str, int]
+    roi_align: dict[str, Any]
     head_scales: list[float]
     score_threshold: float
     detection_iou: float
