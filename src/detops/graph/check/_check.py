@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph._decode import Operation, bound_growth, corners, unscale
 from detops.graph._finding import Refusal
 from detops.graph._schema import ONES, ZEROS, Parameters
 from detops.graph.check import _run_onnx, _run_tf
@@ -256,10 +257,25 @@ def formula(predictions: Array, anchors: Array, values: Parameters) -> Array:
     dtype = predictions.dtype
     rows = np.moveaxis(predictions, values.axis, -1)
     boxes = np.moveaxis(anchors, values.axis, -1)[..., None, :]
-    grouped = rows.reshape(*rows.shape[:-1], -1, 4) / np.array(values.scales, dtype) + np.array(values.means, dtype)
-    size = boxes[..., 2:] - boxes[..., :2]
-    center = (boxes[..., 2:] + boxes[..., :2]) * dtype.type(0.5) + grouped[..., :2] * size
-    growth = np.clip(grouped[..., 2:], dtype.type(values.lower_bound), dtype.type(values.upper_bound))
-    half = np.exp(growth) * size * dtype.type(0.5)
-    corners = np.concatenate([center - half, center + half], axis=-1)
-    return np.moveaxis(corners.reshape(rows.shape), -1, values.axis)
+    grouped = rows.reshape(*rows.shape[:-1], -1, 4)
+    grouped = unscale(_compute, grouped, np.array(values.scales, dtype), np.array(values.means, dtype))
+    upper, lower = np.array(values.upper_bound, dtype), np.array(values.lower_bound, dtype)
+    growth = bound_growth(_compute, grouped[..., 2:], upper, lower)
+    both = corners(_compute, grouped[..., :2], growth, boxes[..., :2], boxes[..., 2:])
+    return np.moveaxis(np.concatenate(both, axis=-1).reshape(rows.shape), -1, values.axis)
+
+
+OPERATIONS: dict[str, Callable[..., Array]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "Exp": np.exp,
+    "Half": lambda value: value * value.dtype.type(0.5),
+}
+
+
+def _compute(operation: Operation, name: str, *operands: Array) -> Array:
+    return OPERATIONS[operation](*operands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph._decode import Operation, corners
 from detops.graph._finding import CannotRunError, Refusal
 from detops.graph._schema import Parameters
 from detops.graph.model._view import Graph, Node, Shape
@@ -355,16 +356,21 @@ def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int6
 def decode(pool: Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found: Coefficients) -> NDArray[np.int64]:
     """Return the decode of (boxes, classes, 4) predictions against (boxes, 1, 4) anchors, as expressions."""
     half = _poly.constant_poly(Fraction(1, 2))
-    corners: list[NDArray[np.int64]] = [rows[..., 0]] * 4
+    operations: dict[str, Callable[..., NDArray[np.int64]]] = {
+        "Add": partial(pool.binary, _poly.add),
+        "Sub": partial(pool.binary, _poly.subtract),
+        "Mul": partial(pool.binary, _poly.multiply),
+        "Half": partial(pool.unary, lambda poly: _poly.multiply(poly, half)),
+        # What grows comes as its exponential, within bounds.
+        "Exp": lambda growth: growth,
+    }
+
+    def compute(operation: Operation, name: str, *operands: NDArray[np.int64]) -> NDArray[np.int64]:
+        return operations[operation](*operands)
+
+    both = []
     for place in (0, 1):
-        first, last = boxes[..., place], boxes[..., place + 2]
-        size = pool.binary(_poly.subtract, last, first)
-        center = pool.unary(lambda poly: _poly.multiply(poly, half), pool.binary(_poly.add, first, last))
         shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
         growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
-        center = pool.binary(_poly.add, pool.binary(_poly.multiply, shift, size), center)
-        size = pool.binary(_poly.multiply, growth, size)
-        size = pool.unary(lambda poly: _poly.multiply(poly, half), size)
-        corners[place] = pool.binary(_poly.subtract, center, size)
-        corners[place + 2] = pool.binary(_poly.add, center, size)
-    return np.stack(corners, axis=-1)
+        both.append(corners(compute, shift, growth, boxes[..., place], boxes[..., place + 2]))
+    return np.stack([ends[end] for end in (0, 1) for ends in both], axis=-1)

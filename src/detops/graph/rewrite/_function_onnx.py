@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from detops.graph._decode import Operation, bound_growth, corners, unscale
 from detops.graph._schema import DECODE_BBOX, DOMAIN, INPUTS, OUTPUT, Parameters
 
 CAST_LIKE = 15  # from here on the functions need no tensor of constants on the node
@@ -53,6 +54,12 @@ class _Body:
             reference.ref_attr_name = source
         self.nodes.append(node)
         return output
+
+    def compute(self, operation: Operation, name: str, *operands: str) -> str:
+        """Add a step of the decode."""
+        if operation == "Half":
+            return self.add("Mul", [*operands, "half"], name)
+        return self.add(operation, operands, name)
 
     def integers(self, values: Sequence[int], output: str) -> str:
         """Add a constant list of integers."""
@@ -127,27 +134,11 @@ class _Body:
             self.add("CastLike", [raw, INPUTS[0]], name)
 
 
-def _corners(body: _Body, predictions: Sequence[str], anchors: Sequence[str]) -> tuple[str, str]:
-    """Add the arithmetic, in tensorpack's order: bit-equal to the graph that it replaces there."""
-    shift, growth = predictions
-    first, last = anchors
-    body.add("Sub", [last, first], "size")
-    body.add("Add", [last, first], "corner_sum")
-    body.add("Mul", ["corner_sum", "half"], "center")
-    body.add("Min", [growth, "clip"], "bounded")
-    body.add("Exp", ["bounded"], "factor")
-    body.add("Mul", ["factor", "size"], "new_size")
-    body.add("Mul", ["new_size", "half"], "half_size")
-    body.add("Mul", [shift, "size"], "offset")
-    body.add("Add", ["offset", "center"], "new_center")
-    return body.add("Sub", ["new_center", "half_size"], "low"), body.add("Add", ["new_center", "half_size"], "high")
-
-
 def _decode_bbox(body: _Body) -> None:
     body.parameters(["half", "clip"])
-    predictions = body.split(INPUTS[0], ["shift", "growth"], [2, 2])
+    shift, growth = body.split(INPUTS[0], ["shift", "growth"], [2, 2])
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    _result(body, _corners(body, predictions, anchors))
+    _result(body, corners(body.compute, shift, bound_growth(body.compute, growth, "clip"), *anchors))
 
 
 def _result(body: _Body, corners: Sequence[str]) -> None:
@@ -172,12 +163,11 @@ def _decode_bbox_v2(body: _Body) -> None:
     body.add("Div", [width, four], "classes")
     body.add("Concat", [lead, "classes", four], "grouped_form", axis=0)
     rows = body.reshape(INPUTS[0], "grouped_form", "rows")
-    body.add("Div", [rows, "scales_row"], "scaled")
-    body.add("Add", ["scaled", "means_row"], "shifted")
-    shift, growth = body.split("shifted", ["shift", "growth"], [2, 2], axis=-1)
-    first, last = body.split(body.unsqueeze(INPUTS[1], -2, "boxes"), ["first", "last"], [2, 2], axis=-1)
-    low, high = _corners(body, [shift, body.add("Max", [growth, "lower"], "raised")], [first, last])
-    body.add("Concat", [low, high], "joined", axis=-1)
+    shifted = unscale(body.compute, rows, "scales_row", "means_row")
+    shift, growth = body.split(shifted, ["shift", "growth"], [2, 2], axis=-1)
+    anchors = body.split(body.unsqueeze(INPUTS[1], -2, "boxes"), ["first", "last"], [2, 2], axis=-1)
+    bounded = bound_growth(body.compute, growth, "clip", "lower")
+    body.add("Concat", corners(body.compute, shift, bounded, *anchors), "joined", axis=-1)
     body.reshape("joined", "form", OUTPUT)  # fails where anchors had more boxes along some axis
 
 
@@ -191,9 +181,8 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
     means = body.split("means_row", [f"mean_{place}" for place in range(4)], [1] * 4, axis=0)
     parts = body.split(INPUTS[0], [f"part_{place}" for place in range(4)], [1] * 4)
     for place, (part, scale, mean) in enumerate(zip(parts, scales, means, strict=True)):
-        body.add("Div", [part, scale], f"scaled_{place}")
-        body.add("Add", [f"scaled_{place}", mean], f"shifted_{place}")
+        unscale(body.compute, part, scale, mean, f"_{place}")
     body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
     body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    _result(body, _corners(body, ["shift", body.add("Max", ["growth", "lower"], "raised")], anchors))
+    _result(body, corners(body.compute, "shift", bound_growth(body.compute, "growth", "clip", "lower"), *anchors))

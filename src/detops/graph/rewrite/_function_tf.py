@@ -7,12 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from detops.graph._decode import Operation, bound_growth, corners, unscale
 from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_tensors import number_of, set_tensor
 from detops.graph.proof._prove import Proof
 
 FLOAT, INT32 = 1, 3  # DataType numbers
+# The decode's operations.
+OPS = {
+    "Add": "Add",
+    "Sub": "Sub",
+    "Mul": "Mul",
+    "Half": "Mul",
+    "Div": "RealDiv",
+    "Min": "Minimum",
+    "Max": "Maximum",
+    "Exp": "Exp",
+}
 
 
 def make_node(proof: Proof, name: str) -> Any:
@@ -93,6 +105,7 @@ class _Body:
     def __init__(self, function: Any) -> None:
         self.function = function
         self.result = ""
+        self.half = ""
 
     def add(self, op: str, name: str, inputs: Sequence[str], port: str, **attributes: Any) -> str:
         """Add a node; an attribute is "$name" of the function, a DataType number, or ("i", number)."""
@@ -107,9 +120,11 @@ class _Body:
                 node.attr[key].type = value
         return f"{name}:{port}"
 
-    def compute(self, op: str, name: str, *inputs: str) -> str:
-        """Add arithmetic in the type of the boxes."""
-        return self.add(op, name, inputs, "y:0" if op == "Exp" else "z:0", T="$T")
+    def compute(self, operation: Operation, name: str, *operands: str) -> str:
+        """Add a step of the decode."""
+        if operation == "Half":
+            operands = (*operands, self.half)
+        return self.add(OPS[operation], name, operands, "y:0" if operation == "Exp" else "z:0", T="$T")
 
     def integers(self, name: str, value: Any) -> str:
         """Add an integer constant."""
@@ -123,7 +138,9 @@ class _Body:
         typed = self.add("Cast", "typed", (numbers,), "y:0", SrcT=FLOAT, DstT="$T")
         sizes, axis = self.integers("number_sizes", [1, 1, 1, 4, 4]), self.integers("number_axis", 0)
         self.add("SplitV", "parts", (typed, sizes, axis), "output", T="$T", Tlen=INT32, num_split=("i", 5))
-        return [f"parts:output:{index}" for index in range(5)]
+        parts = [f"parts:output:{index}" for index in range(5)]
+        self.half = parts[0]
+        return parts
 
     def split(self, name: str, tensor: str, axis: str, count: int = 2) -> list[str]:
         """Cut a tensor into equal parts."""
@@ -147,25 +164,12 @@ class _Body:
         return self.add("Reshape", name, (tensor, shape), "output:0", T=kind, Tshape=INT32)
 
 
-def _corners(body: _Body, parts: Sequence[str], predictions: Sequence[str], anchors: Sequence[str]) -> tuple[str, str]:
-    """Add the arithmetic, in tensorpack's order: bit-equal to the graph that it replaces there."""
-    half, clip = parts[0], parts[1]
-    shift, growth = predictions
-    first, last = anchors
-    size = body.compute("Sub", "size", last, first)
-    center = body.compute("Mul", "center", body.compute("Add", "corner_sum", last, first), half)
-    factor = body.compute("Exp", "factor", body.compute("Minimum", "bounded", growth, clip))
-    half_size = body.compute("Mul", "half_size", body.compute("Mul", "new_size", factor, size), half)
-    new_center = body.compute("Add", "new_center", body.compute("Mul", "offset", shift, size), center)
-    return body.compute("Sub", "low", new_center, half_size), body.compute("Add", "high", new_center, half_size)
-
-
 def _decode_bbox(body: _Body) -> None:
     parts = body.parameters()
     axis = body.add("Const", "coordinate_axis", (), "output:0", dtype=INT32, value="$axis_value")
-    predictions = body.split("predictions", INPUTS[0], axis)
+    shift, growth = body.split("predictions", INPUTS[0], axis)
     anchors = body.split("boxes", INPUTS[1], axis)
-    _result(body, _corners(body, parts, predictions, anchors), axis)
+    _result(body, corners(body.compute, shift, bound_growth(body.compute, growth, parts[1]), *anchors), axis)
 
 
 def _result(body: _Body, corners: Sequence[str], axis: str) -> None:
@@ -184,15 +188,14 @@ def _decode_bbox_v2(body: _Body) -> None:
     classes = body.add("FloorDiv", "classes", (width, four), "z:0", T=INT32)
     axis = body.integers("list_axis", 0)
     grouped = body.join("grouped_form", (lead, classes, four), axis, INT32)
-    scaled = body.compute("RealDiv", "scaled", body.reshape("rows", INPUTS[0], grouped), parts[3])
-    shifted = body.compute("Add", "shifted", scaled, parts[4])
+    shifted = unscale(body.compute, body.reshape("rows", INPUTS[0], grouped), parts[3], parts[4])
     last_axis = body.integers("last_axis", -1)
     shift, growth = body.split("predictions", shifted, last_axis)
     dim = body.integers("class_axis", -2)
     boxes = body.add("ExpandDims", "expanded", (INPUTS[1], dim), "output:0", T="$T", Tdim=INT32)
-    growth = body.compute("Maximum", "raised", growth, parts[2])
-    corners = _corners(body, parts, (shift, growth), body.split("boxes", boxes, last_axis))
-    joined = body.join("joined", corners, last_axis)
+    bounded = bound_growth(body.compute, growth, parts[1], parts[2])
+    both = corners(body.compute, shift, bounded, *body.split("boxes", boxes, last_axis))
+    joined = body.join("joined", both, last_axis)
     body.result = body.reshape("flat", joined, form)  # fails where anchors had more boxes along some axis
 
 
@@ -204,8 +207,7 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
     scales, means = (body.split(name, parts[at], zero, 4) for name, at in (("scales_4", 3), ("means_4", 4)))
     shifted = []
     for place, part in enumerate(body.split("coordinates", INPUTS[0], axis, 4)):
-        scaled = body.compute("RealDiv", f"scaled_{place}", part, scales[place])
-        shifted.append(body.compute("Add", f"shifted_{place}", scaled, means[place]))
+        shifted.append(unscale(body.compute, part, scales[place], means[place], f"_{place}"))
     shift, growth = body.join("shift", shifted[:2], axis), body.join("growth", shifted[2:], axis)
-    growth = body.compute("Maximum", "raised", growth, parts[2])
-    _result(body, _corners(body, parts, (shift, growth), body.split("boxes", INPUTS[1], axis)), axis)
+    bounded = bound_growth(body.compute, growth, parts[1], parts[2])
+    _result(body, corners(body.compute, shift, bounded, *body.split("boxes", INPUTS[1], axis)), axis)
