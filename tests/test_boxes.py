@@ -11,7 +11,7 @@ import detops
 from detops.operators.boxes import ONES, ZEROS, _layout, _normalization
 from tests.oracle import oracle
 from tests.support.comparison import BACKENDS
-from tests.support.json_cases import subcases
+from tests.support.json_cases import decoding, subcases
 
 _rng = np.random.default_rng(11)
 
@@ -111,18 +111,22 @@ def test_a_wrong_clip(clip, error, message):
     "case", [case for case in subcases("decode_variants_not_to_fuse") if case.operator == "DecodeBbox"], ids=str
 )
 def test_bug_reports(case, backend):
-    attributes = dict(case.attributes)
-    if "plus1" in attributes or "lo_clip" in attributes:
-        # Not this operator: a fusion must keep away from them, and the same numbers give other boxes here.
-        got = detops.decode_bbox(*case.inputs.values(), decode_clip=float(attributes["decode_clip"]), backend=backend)
+    options = decoding(case)
+    if options is None:
+        # Not this operator: a fusion must keep away from it, and the same numbers give other boxes here.
+        got = detops.decode_bbox(*case.inputs.values(), decode_clip=float(case.attributes["decode_clip"]))
         assert not np.allclose(got, case.expected["boxes"], rtol=case.tolerance, atol=case.tolerance)
         return
-    options = {"means": attributes.get("means", (0, 0, 0, 0))}
-    options["scales"] = [1 / deviation for deviation in attributes.get("stds", (1, 1, 1, 1))]
-    if "decode_clip" in attributes:
-        options["decode_clip"] = float(attributes["decode_clip"])
     got = detops.decode_bbox(*case.inputs.values(), **options, backend=backend)
     np.testing.assert_allclose(got, case.expected["boxes"], rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", subcases("encode_degenerate_boxes"), ids=str)
+def test_bug_reports_of_encoding(case, backend):
+    got, wanted = detops.encode_bbox(*case.inputs.values(), **case.attributes, backend=backend), case.expected["deltas"]
+    assert got.dtype == wanted.dtype
+    np.testing.assert_allclose(got, wanted, rtol=case.tolerance, atol=case.tolerance)
 
 
 def _exp(x, backend):

@@ -51,3 +51,31 @@ def subcases(*files: str) -> list[Subcase]:
         for file in files
         for case in json.loads((FOLDER / f"{file}.json").read_text())["subcases"]
     ]
+
+
+def settled(case: Subcase, result: np.ndarray) -> np.ndarray:
+    """The part of a result that a case settles.
+
+    What grid_sample gives at a NaN, and under reflection at an infinity, was our choice to make.
+    """
+    grid = case.inputs.get("grid")
+    if grid is None or case.attributes["padding_mode"] == "zeros":
+        return result
+    bordered = case.attributes["padding_mode"] == "border"
+    defined = (~np.isnan(grid) if bordered else np.isfinite(grid)).all(-1)[:, None]
+    assert defined.any()
+    return result[np.broadcast_to(defined, result.shape)]
+
+
+def decoding(case: Subcase) -> dict[str, Any] | None:
+    """Options of decode_bbox for a case; None for one that counts pixels, which it does not."""
+    given = case.attributes
+    if "plus1" in given:
+        return None
+    options: dict[str, Any] = {"means": given.get("means", (0.0,) * 4)}
+    options["scales"] = [1 / deviation for deviation in given.get("stds", (1, 1, 1, 1))]
+    if "decode_clip" in given:
+        options["decode_clip"] = float(given["decode_clip"])
+    if "lo_clip" in given:
+        options["lower_clip"] = -options["decode_clip"]
+    return options

@@ -241,7 +241,6 @@ _DEFAULT = (
         _NMS_INPUTS,
         (("selected_indices", "int64"),),
         (_CENTER_POINT_BOX,),
-        dtypes=("float32",),
         native=False,
     ),
     _DEFORM_CONV,
