@@ -48,7 +48,7 @@ def outcome(model: Model, feeds: dict[str, np.ndarray]) -> list[tuple[str, bytes
     return [(result.dtype.name, result.tobytes()) for result in results.values()]
 
 
-@settings(max_examples=500)
+@settings(max_examples=max(150, settings.default.max_examples))
 @given(drawn=random_models.models())
 def agree(drawn: random_models.Drawn, folder: Path, capsys) -> None:
     path = str(folder / "model.onnx")
