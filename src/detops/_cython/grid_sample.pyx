@@ -42,15 +42,17 @@ cdef void gather_corners(const real* plane, Py_ssize_t width, const Tile* tile, 
 
 cdef void gather(const real* plane, const Tile* tile, real* out) noexcept nogil:
     """The weighted sum of each point's taps in one channel."""
-    # A local array, which no pointer can reach, for the same reason as the struct.
-    cdef real[POINTS] total
+    # Local arrays, which no pointer can reach, for the same reason as the struct.
+    cdef real[POINTS] total, values
     cdef Py_ssize_t points = tile.points, tap, start, i
     for i in range(points):
         total[i] = 0
     for tap in range(tile.taps):
         start = tap * points
+        for i in range(0, points, 4):
+            collect(plane, &tile.at[start + i], &values[i])
         for i in range(points):
-            total[i] += tile.weight[start + i] * (plane[tile.at[start + i]] if tile.at[start + i] >= 0 else 0)
+            total[i] += tile.weight[start + i] * values[i]
     memcpy(out, total, points * sizeof(real))
 
 

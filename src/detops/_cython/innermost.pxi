@@ -166,8 +166,9 @@ cdef int innermost_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end)
 cdef bint copies_pay(const GridSample* sample) noexcept nogil:
     """Whether blocks have enough channels, and elements that are read often enough, to be worth their copies."""
     cdef Py_ssize_t pixels = sample.strides[3], taps = taps_of_point(sample)
+    cdef Py_ssize_t fewest = LANES if taps == 1 else LANES // 2
     cdef Py_ssize_t lanes = (sample.channels + LANES - 1) // LANES * LANES
-    return (pixels > 0 and 2 * sample.channels >= LANES
+    return (pixels > 0 and sample.channels >= fewest
             and taps * sample.points * sample.channels >= pixels * lanes and pixels * LINE <= taps * TAP_BYTES)
 
 

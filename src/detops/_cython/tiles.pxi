@@ -21,7 +21,7 @@ cdef struct Tile:
     real[POINTS] axis_weight
     # All taps of each point, tap after tap: where in a channel (below 0: nowhere) and how much.
     Py_ssize_t taps
-    Py_ssize_t[TAPS] at
+    Py_ssize_t[TAPS + 3] at
     real[TAPS] weight
 
 
@@ -90,6 +90,9 @@ cdef inline void find_taps(const GridSample* sample, Py_ssize_t border, Tile* ti
                     tile.at[target + i] = tile.at[source + i] + tile.axis_at[i]
                     tile.weight[target + i] = tile.weight[source + i] * tile.axis_weight[i]
         tile.taps *= sample.taps
+    # Places are read four at a time.
+    for i in range(3):
+        tile.at[tile.taps * tile.points + i] = -1
 
 
 cdef Py_ssize_t split(const GridSample* sample, Tile* tile, Rest* rest) noexcept nogil:
