@@ -276,6 +276,13 @@ def _range(random: Random) -> Case:
 
 
 @_generator
+def _pow(random: Random) -> Case:
+    shape = _shape(random, 3)
+    exponent = np.array(random.choice([1, 2, 2, 3, 4, 0, -1, 0.5]), random.choice([np.float32, np.int64]))
+    return Case("Pow", [_data(random, shape, random.choice([np.float32, np.int64])), exponent])
+
+
+@_generator
 def _scatter_nd(random: Random) -> Case:
     data = _data(random, _shape(random, 3, 1), np.float32)
     width = int(random.integers(1, data.ndim + 1))

@@ -106,7 +106,29 @@ def judge(model: onnx.ModelProto, what: str, usual: list[Declared]) -> Verdict:
         lambda feeds: after().run(None, feeds),
         feeds_of(model, usual),
         findings,
+        lambda feeds: _unequal(model, findings, feeds),
     )
+
+
+def _unequal(model: onnx.ModelProto, findings: Any, feeds: dict[str, Any]) -> bool:
+    """Tell whether a node gets anchors that don't broadcast to the shape of its predictions: it fails, as is said."""
+    pairs = [(each.box_predictions, each.anchors) for each in findings if each.fused]
+    seen = onnx.ModelProto()
+    seen.CopyFrom(model)
+    inner = {name for pair in pairs for name in pair} - set(feeds)
+    seen.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner)
+    names = [value.name for value in seen.graph.output]
+    values = feeds | dict(zip(names, session(seen).run(None, feeds), strict=True))
+    return any(not _fits(values[ours].shape, values[theirs].shape) for ours, theirs in pairs)
+
+
+def _fits(predictions: tuple[int, ...], anchors: tuple[int, ...]) -> bool:
+    """Tell whether anchors broadcast to predictions, which may have several classes where the coordinates come last."""
+    if len(anchors) > len(predictions):
+        return False
+    padded = (1,) * (len(predictions) - len(anchors)) + anchors
+    last = predictions[-1] if predictions[-1] % 4 else padded[-1]
+    return all(dim in (1, whole) for dim, whole in zip(padded, (*predictions[:-1], last), strict=True))
 
 
 Run = Callable[[dict[str, Any]], list[Any]]
@@ -146,9 +168,12 @@ def difference(expected: list[Any], got: list[Any], feeds: dict[str, Any]) -> st
     for left, right in zip(expected, got, strict=True):
         if left.shape != right.shape or left.dtype != right.dtype:
             return f"{left.dtype} {left.shape} became {right.dtype} {right.shape}"
+        # what one order of the arithmetic rounds to the largest number, another one may round to infinity
+        top = float(np.finfo(left.dtype).max)
+        left, right = (np.clip(value.astype(np.float64), -top, top).astype(value.dtype) for value in (left, right))
         finite = np.isfinite(left.astype(np.float64))
         if not np.array_equal(finite, np.isfinite(right.astype(np.float64))):
-            return "other elements are finite"
+            return "other elements are NaN"
         numbers = [value.astype(np.float64) for value in feeds.values() if value.dtype.kind == "f"]
         largest = max(np.abs(value).max(initial=1) for value in numbers)
         # exp(t) is as inexact as t is large, and every coordinate of a box holds the sum of the largest terms

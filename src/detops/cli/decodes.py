@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+FORMS = {
+    "ltrb": "distances to left, top, right, bottom",
+    "tblr": "distances to top, bottom, left, right",
+    "cxcywh": "center and size",
+    "yolo": "center in a grid, and size",
+}
+
+
 @dataclass(frozen=True)
 class Section:
     """One part of a report.
@@ -46,14 +54,14 @@ def decode_section(path: str) -> Section:
 
 
 def leave_alone(findings: Sequence[Finding]) -> list[str]:
-    """Return the nodes that a quantizer must leave alone: all that take part in a decode that is proved."""
-    return list(dict.fromkeys(node for finding in findings if finding.fused for node in finding.nodes))
+    """Return the nodes that a quantizer must leave alone: all that take part in a decode that is proved, or named."""
+    return list(dict.fromkeys(node for finding in findings if finding.fused or finding.form for node in finding.nodes))
 
 
 def form(finding: Finding) -> str:
     """Describe the form of a decode in a few words."""
     if finding.operator is None:
-        return "not proved"
+        return FORMS.get(finding.form, "not proved")
     axis = "last axis" if finding.axis == -1 else f"axis {finding.axis}"
     return f"{finding.operator}, {axis}" + (f", {finding.classes} classes" if finding.classes != 1 else "")
 

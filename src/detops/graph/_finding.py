@@ -52,6 +52,11 @@ class Finding:
     checked : str
         What ran the subgraph and the fused node on numbers: ``"onnxruntime"``, ``"onnx.reference"``, ``"tensorflow"``
         or ``"numpy"``; empty where the subgraph is not proved.
+    form : str
+        What the predictions are: ``"delta"`` (DecodeBbox's own form, proved), ``"ltrb"`` (distances to the left, top,
+        right and bottom), ``"tblr"`` (in that order), ``"cxcywh"`` (center and size), ``"yolo"`` (a center relative
+        to a cell, and a size); empty where it has no name. All but the first are found so that a quantizer can leave
+        them alone: they are looked at for one size and two boxes, and `fused` is False.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class Finding:
     reason: str = ""
     lower_clip: float | None = None
     checked: str = ""
+    form: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""

@@ -19,6 +19,7 @@ from detops.graph.symbols._poly import Poly
 ADD = (_poly.add, np.add)
 SUBTRACT = (_poly.subtract, np.subtract)
 MULTIPLY = (_poly.multiply, np.multiply)
+MAX_POWER = 3
 
 
 def combine(symbolic: Callable[[Poly, Poly], Poly], numeric: Callable[[Any, Any], Any]) -> Function:
@@ -47,6 +48,16 @@ def exp(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 def negate(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     """Neg."""
     return [run.negate(values[0])]
+
+
+def power(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    """Pow, by a small whole number."""
+    base, exponent = values
+    if not isinstance(exponent, np.ndarray) or exponent.ndim or exponent.item() not in range(1, MAX_POWER + 1):
+        raise Refusal(f"{node.label} ({node.op}) is no power that the proof follows")
+    if not isinstance(base, Symbolic):
+        return [np.asarray(np.power(base, exponent.astype(base.dtype)))]
+    return [run.fold([base] * int(exponent.item()), *MULTIPLY)]
 
 
 def identity(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from detops.graph.ops._evaluate import cone
 from detops.graph.proof._folded import rebuild
 from detops.graph.proof._parts import find_parts, joined
 from detops.graph.proof._prove import Proof, prove
+from detops.graph.search._named import named_decodes
 from detops.graph.search._scope import common_scope, excluded, fitting_scopes, nodes_in, parents_of
 from detops.graph.search._search import Candidate, Place, candidate_at, find_places
 from detops.graph.symbols._forms import MAX_WORK, Budget
@@ -59,6 +60,8 @@ def find_in(graph: Graph) -> list[Result]:
             told.add(candidate.join.position)
             results.append(Result(_refused(graph, candidate, best, whole), None, graph))
     results += _scopes_without_decode(graph, results)
+    taken = {label for result in results for label in result.finding.nodes}
+    results += [Result(finding, None, graph) for finding in named_decodes(graph, taken)]
     return sorted(results, key=lambda result: _place(graph, result.finding))
 
 
@@ -227,6 +230,7 @@ def finding_of(proof: Proof) -> Finding:
         axis=values.axis,
         classes=values.classes,
         fused=True,
+        form="delta",
     )
 
 

@@ -1,0 +1,120 @@
+"""Decodes of other forms are found and named, begin and end where they do, and are left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from detops.cli.decodes import leave_alone
+from detops.graph import find_decode_bbox, fuse_decode_bbox
+
+from .models import DATA
+
+# what exporters write: the form, the predictions, the other input, and the operator that makes the boxes
+EXPORTS = {
+    "form_fcos.ts": [("ltrb", "d", "p", "Concat")],
+    "dist.ts": [("ltrb", "d", "b", "Concat")],
+    "dist.dyn": [("ltrb", "d", "b", "Concat")],
+    "form_yolov8.ts": [("ltrb", "/d/Conv_output_0", None, "Mul")],
+    "form_tblr.ts": [("tblr", "d", "b", "Reshape")],
+    "form_detr.ts": [("cxcywh", "/Sigmoid_output_0", None, "Concat")],
+    "form_yolox.ts": [("yolo", "/Concat_4_output_0", None, "Concat")],
+    "form_yolov5.ts": [
+        ("yolo", "/Sigmoid_output_0", None, "Reshape"),
+        ("yolo", "/Sigmoid_1_output_0", None, "Reshape"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_exported_form_has_a_name(name: str) -> None:
+    model = onnx.load(DATA / "exports" / f"{name}.onnx")
+    fused, findings = fuse_decode_bbox(model)
+    assert fused == model
+    makers = {output: node for node in model.graph.node for output in node.output}
+    found = [
+        (each.form, each.box_predictions, each.anchors, makers[each.decoded_boxes or ""].op_type) for each in findings
+    ]
+    assert found == EXPORTS[name]
+    for finding in findings:
+        assert (finding.fused, finding.operator) == (False, None)
+        assert "DecodeBbox" in finding.reason or finding.form in ("cxcywh", "yolo")
+        held = {makers[label].op_type if label in makers else label for label in finding.nodes}
+        assert not held & {"Conv", "Sigmoid", "Softmax"}
+    assert set(leave_alone(findings)) == {label for finding in findings for label in finding.nodes}
+
+
+def test_form_of_a_decode_that_is_fused() -> None:
+    assert [finding.form for finding in find_decode_bbox(DATA / "pos_half.onnx")] == ["delta"]
+
+
+COLUMNS = "c0, c1, c2, c3 = Split<axis=-1>(p)\n"
+DISTANCES = (
+    "x1 = Sub(px, c0)\ny1 = Sub(py, c1)\nx2 = Add(px, c2)\ny2 = Add(py, c3)\nout = Concat<axis=-1>(x1, y1, x2, y2)"
+)
+CENTERS = (
+    "w = Mul(c2, half)\nh = Mul(c3, half)\nx1 = Sub(c0, w)\ny1 = Sub(c1, h)\nx2 = Add(c0, w)\ny2 = Add(c1, h)\n"
+    "out = Concat<axis=-1>(x1, y1, x2, y2)"
+)
+GRID = (
+    "mx = Add(c0, px)\nmy = Add(c1, py)\nx = Mul(mx, two)\ny = Mul(my, two)\nw = Exp(c2)\nh = Exp(c3)\n"
+    "out = Concat<axis=-1>(x, y, w, h)"
+)
+
+
+def _forms(lines: str, opset: int = 17) -> list[str]:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (float[N,4] p, float[N,1] px, float[N,1] py) '
+        f"=> (float[N,4] out) {{ {COLUMNS}{lines} }}"
+    )
+    for name, value in (("half", 0.5), ("two", 2.0), ("five", 5.0), ("zero", 0.0)):
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
+    return [finding.form for finding in find_decode_bbox(model)]
+
+
+@pytest.mark.parametrize(
+    ("form", "lines", "change"),
+    [
+        ("ltrb", DISTANCES, ("x1 = Sub(px, c0)", "x1 = Sub(px, c0)")),
+        ("ltrb", DISTANCES, ("x1 = Sub(px, c0)\n", "s0 = Mul(c0, five)\nx1 = Sub(px, s0)\n")),
+        ("ltrb", DISTANCES, ("x1 = Sub(px, c0)\n", "s0 = Exp(c0)\nx1 = Sub(px, s0)\n")),
+        ("cxcywh", CENTERS, ("half", "half")),
+        ("yolo", GRID, ("two", "five")),
+        ("yolo", GRID, ("w = Exp(c2)", "s2 = Mul(c2, five)\nw = Mul(s2, s2)")),
+    ],
+)
+def test_what_has_a_name(form: str, lines: str, change: tuple[str, str]) -> None:
+    """One distance may be scaled only if its opposite is; a factor of all does no harm."""
+    one_sided = form == "ltrb" and change[0] != change[1]
+    assert _forms(lines.replace(*change)) == ([] if one_sided else [form])
+
+
+@pytest.mark.parametrize(
+    ("lines", "change"),
+    [
+        (DISTANCES, ("Sub(px, c0)", "Add(px, c0)")),
+        (DISTANCES, ("Sub(px, c0)", "Sub(px, c1)")),
+        (DISTANCES, ("Sub(py, c1)", "Sub(px, c1)")),
+        (DISTANCES, ("Concat<axis=-1>(x1, y1", "Concat<axis=-1>(y1, x1")),
+        (DISTANCES, ("axis=-1>(x1", "axis=0>(x1")),
+        (CENTERS, ("w = Mul(c2, half)", "w = Mul(c2, two)")),
+        (CENTERS, ("Add(c0, w)", "Add(c1, w)")),
+        (CENTERS, ("Sub(c1, h)", "Sub(c1, w)")),
+        (GRID, ("w = Exp(c2)", "w = Mul(c2, five)")),
+        (GRID, ("h = Exp(c3)", "h = Exp(c2)")),
+        (GRID, ("mx = Add(c0, px)", "mx = Mul(c0, c0)")),
+    ],
+)
+def test_what_has_none(lines: str, change: tuple[str, str]) -> None:
+    assert change[0] in lines
+    assert _forms(lines.replace(*change)) == []
+
+
+def test_named_decodes_don_t_hide_others() -> None:
+    """What a decode holds that is found or refused has no second name: SSD joins centers and sizes on the way."""
+    findings: list[Any] = find_decode_bbox(DATA / "exports" / "ssd_center.ts.onnx")
+    assert [(finding.form, "center form" in finding.reason) for finding in findings] == [("", True)]
