@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -94,6 +97,28 @@ def test_other_corners_are_refused(joined: str) -> None:
         np.testing.assert_allclose(run(fused, feeds)[0], run(model, feeds)[0], rtol=1e-5, atol=1e-3)
         raise AssertionError(findings)
     assert fused == model
+
+
+@pytest.mark.parametrize("axes", [[1], [-1], [0], [[1]], 1, [1, 2]])
+def test_axes_that_are_inserted_after_the_bounds(axes: Any) -> None:
+    """One axis, the join's own, from the front or from the end; what is no list is an error of the model's."""
+    columns = [f"c{place} = Squeeze(x{place}, last)" for place in range(4)]
+    bounded = [f"e{place} = Clip(c{place}, zero, width)\nf{place} = Unsqueeze(e{place}, axes)" for place in range(4)]
+    cut = ["x0, x1 = Split<axis=-1>(low)", "x2, x3 = Split<axis=-1>(high)"]
+    joined = "\n".join([*cut, *columns, *bounded, "out = Concat<axis=-1>(f0, f1, f2, f3)"])
+    model = decode_model(FLAT | {"joined": joined}, BOUNDS | {"axes": np.array(axes), "last": np.array([-1])})
+    _, findings = fuse_decode_bbox(model)
+    assert [finding.fused for finding in findings] == [axes in ([1], [-1])]
+
+
+def test_nodes_without_inputs_and_outputs() -> None:
+    joined = "a = Clip(low, zero, width)\nc = Identity(high)\nout = Concat<axis=1>(a, c)"
+    for place in (-1, -2, -3):
+        for entries in ("input", "output"):
+            model = decode_model(FLAT | {"joined": joined}, BOUNDS)
+            model.graph.node[place].ClearField(entries)
+            with contextlib.suppress(ValueError):
+                fuse_decode_bbox(model)
 
 
 def test_corners_of_other_sizes() -> None:

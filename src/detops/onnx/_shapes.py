@@ -307,7 +307,7 @@ def _tell(
     """Enter what inference doesn't know, given what surrounds the graph; tell whether there is any news."""
     import onnx
 
-    silent = [node for node in graph.node if _is_silent(node.domain, node.op_type, lookup)]
+    silent = [node for node in graph.node if _is_silent(node.domain, node.op_type, lookup) and node.output]
     if not silent and not places:
         return False
     constants = {**constants, **dict(_constants(graph))}
@@ -392,7 +392,7 @@ def _constants(graph: Any) -> Iterator[tuple[str, Any]]:
         if tensor.name not in inputs:
             yield tensor.name, tensor
     for node in graph.node:
-        if is_standard(node) and node.op_type == "Constant":
+        if is_standard(node) and node.op_type == "Constant" and node.output:
             for attribute in node.attribute:
                 if attribute.HasField("t") and not attribute.t.external_data:
                     yield node.output[0], attribute.t

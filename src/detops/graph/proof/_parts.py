@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from detops.graph.model._view import Graph, Node
 from detops.graph.ops._evaluate import BOUNDED
 
@@ -76,12 +78,12 @@ def _part(graph: Graph, name: str) -> _Part:
     """Follow one input of a join upstream: through what adds an axis, then through the bounds."""
     moves: list[Node] = []
     node = graph.producer.get(name)
-    while node is not None and node.op in ("Unsqueeze", "Identity"):
+    while node is not None and node.op in ("Unsqueeze", "Identity") and node.inputs:
         moves.append(node)
         name = node.inputs[0]
         node = graph.producer.get(name)
     unbounded, bounded = name, False
-    while node is not None and (node.op in BOUNDED or node.op in _SCALED):
+    while node is not None and (node.op in BOUNDED or node.op in _SCALED) and node.inputs:
         bounded |= node.op in BOUNDED
         name = _data(graph, node)
         node = graph.producer.get(name)
@@ -99,12 +101,13 @@ def _is_inserted(graph: Graph, part: _Part, join: Node) -> bool | None:
     inserting = [node for node in part.moves if node.op == "Unsqueeze"]
     if not inserting:
         return False
-    (node,) = inserting if len(inserting) == 1 else (None,)
-    if node is None:
-        return None
+    node, shape = inserting[0], graph.info(part.tensor).shape
     listed = graph.constant(node.inputs[1]) if len(node.inputs) > 1 else node.attributes.get("axes")
-    axes = [] if listed is None else [int(axis) for axis in listed]
-    return True if axes == [join.attributes.get("axis", 1)] else None
+    axes = np.asarray([] if listed is None else listed)
+    if len(inserting) > 1 or shape is None or axes.shape != (1,):
+        return None
+    places = [int(axis) % (len(shape) + 1) for axis in (axes[0], join.attributes.get("axis", 1))]
+    return True if places[0] == places[1] else None
 
 
 def _rewired(node: Node, inputs: tuple[str, ...] | list[str], output: str) -> Node:

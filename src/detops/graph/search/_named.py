@@ -62,7 +62,7 @@ def named_decodes(graph: Graph, taken: set[str]) -> Iterator[Finding]:
     budget = Budget(NAME_WORK)
     seen: set[int] = set()
     for join in graph.nodes:
-        if join.op not in JOINS:
+        if join.op not in JOINS or not join.outputs:
             continue
         with suppress(Refusal):
             if not _is_computed(graph, join, budget):
