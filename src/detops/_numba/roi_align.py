@@ -141,8 +141,11 @@ def fill_without_points(y, x, out):
     finite = y[5] and x[5]
     if finite and y[3] > 0 and x[3] > 0:
         return False
-    for i in range(out.size):
-        out.flat[i] = 0 if finite else np.nan
+    value = 0.0 if finite else np.nan
+    for c in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            for j in range(out.shape[2]):
+                out[c, i, j] = value
     return True
 
 

@@ -71,7 +71,11 @@ def _above_zero(got, element):
     @inlined
     def counting(value, classes):
         thresholds = thresholds_of(value, classes)[0]
-        return np.where(thresholds > 0, thresholds, -np.inf).astype(element), False
+        # np.where takes Numba longer to compile than all the rest.
+        least = np.empty(classes, element)
+        for c in range(classes):
+            least[c] = thresholds[c] if thresholds[c] > 0 else -np.inf
+        return least, False
 
     return counting
 
