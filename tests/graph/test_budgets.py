@@ -94,10 +94,10 @@ def _pieces() -> bytes:
     return bytes(graph.SerializeToString())
 
 
-def _sized(size: int, *, of: str = "input") -> onnx.ModelProto:
+def _sized(size: int, *, of: str = "input", axis: int = 0) -> onnx.ModelProto:
     model = decode_model()
-    for value in getattr(model.graph, of):
-        value.type.tensor_type.shape.dim[0].dim_value = size
+    for value in getattr(model.graph, of)[:2]:
+        value.type.tensor_type.shape.dim[axis].dim_value = size
     return model
 
 
@@ -150,6 +150,7 @@ HOSTILE: dict[str, tuple[Callable[[], Any], list[bool]]] = {
     "results below zero": (lambda: _sized(-1, of="output"), [True]),
     "more rows than there are": (lambda: _sized((1 << 63) - 1), [False]),
     "more boxes than can be tried": (lambda: _sized(1 << 40), [False]),
+    "more columns than there are": (lambda: _sized(1 << 31, axis=1), [False]),
     "no rows": (lambda: _sized(0), [False]),
     "axes of no type": (lambda: _axes_of_type(0), [True]),
     "axes of an unknown type": (lambda: _axes_of_type(-(1 << 31)), [True]),

@@ -128,7 +128,6 @@ def _symbols(graph: Graph, run: Run, name: str) -> tuple[_Leaf, Symbolic]:
     count = math.prod(shape)
     if not 0 < count <= MAX_SYMBOLS:
         raise Refusal(f"{name} has no elements, or too many")
-    run.pool.budget.spend(count)
     ids = run.pool.symbols(shape)
     start = run.pool.element(int(ids.ravel()[0]))[1][0]
     return _Leaf(name, start, shape), Symbolic(ids, tuple(axis_of([dim]) for dim in shape), info.dtype)

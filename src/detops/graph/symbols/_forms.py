@@ -7,6 +7,7 @@ NumPy. Two elements are equal as expressions exactly when form and symbols are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -75,7 +76,8 @@ class Pool:
 
     def symbols(self, shape: tuple[int, ...]) -> IntArray:
         """Return a tensor of fresh symbols; they are numbered on from the last one made."""
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
+        self.budget.spend(count)
         columns = np.full((count, WIDTH), -1, np.int64)
         columns[:, 0] = np.arange(self._num_symbols, self._num_symbols + count)
         self._num_symbols += count
