@@ -3,11 +3,9 @@
 # bit, as from the planes.
 cdef enum:
     # Pixels that are copied together.
-    RUN = 32
-    # Points that are sampled before they are transposed.
-    STAGE = 64
+    RUN = 128
     # Runs that are worth another thread.
-    COPY_GRAIN = 64
+    COPY_GRAIN = 16
     # Bytes of copies at a time, but at least one block.
     COPY_BYTES = 1 << 21
     # What a block may take for each tap of a point: above it a copy leaves the caches before it is used.
@@ -17,9 +15,10 @@ cdef enum:
 
 cdef extern from *:
     """
-    #define DETOPS_STAGE (64 * DETOPS_LANES)
+    #define DETOPS_OF_TILE (256 * DETOPS_LANES)
     """
-    enum: STAGE_ELEMENTS "DETOPS_STAGE"
+    # POINTS of all channels of a block.
+    enum: TILE_ELEMENTS "DETOPS_OF_TILE"
 
 
 cdef struct Copies:
@@ -108,39 +107,33 @@ cdef inline specialized blend_corners(const Tile* tile, Py_ssize_t point, const 
         out[k] = blend(top[k], top[LANES + k], bottom[k], bottom[LANES + k], a, b, c, d)
 
 
-cdef void sample_block(const Copies* copies, const Work* work, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                       Py_ssize_t* patched, unaliased values) noexcept nogil:
-    """The points [begin, end) of a tile in a block of channels: (points, LANES)."""
-    cdef Py_ssize_t point, width = copies.sample.sizes[0]
+cdef void sample_block(const Copies* copies, const Work* work, const Block* block, unaliased values) noexcept nogil:
+    """The points of a tile in a block of channels: (points, LANES)."""
+    cdef Py_ssize_t i, width = copies.sample.sizes[0]
     if not work.blended:
-        for point in range(begin, end):
-            weigh_taps(&work.tile, point, block, copies.pixels, <vector*> (values + (point - begin) * LANES))
+        for i in range(work.tile.points):
+            weigh_taps(&work.tile, i, block, copies.pixels, <vector*> (values + i * LANES))
         return
-    for point in range(begin, end):
-        blend_corners(&work.tile, point, block, width, values + (point - begin) * LANES)
-    while patched[0] < work.rest.tile.points and work.rest.which[patched[0]] < end:
-        point = work.rest.which[patched[0]] - begin
-        weigh_taps(&work.rest.tile, patched[0], block, copies.pixels, <vector*> (values + point * LANES))
-        patched[0] += 1
+    for i in range(work.tile.points):
+        blend_corners(&work.tile, i, block, width, values + i * LANES)
+    for i in range(work.rest.tile.points):
+        weigh_taps(&work.rest.tile, i, block, copies.pixels, <vector*> (values + work.rest.which[i] * LANES))
 
 
 cdef void sample_tile(const Copies* copies, const Work* work, const Block* block, real* out) noexcept nogil:
-    """All points of a tile, in the planes of a block's channels from their first point on."""
-    cdef real[STAGE_ELEMENTS] values, planes
-    cdef Py_ssize_t begin = 0, end, lane, patched = 0
+    """The points of a tile, in the planes of a block's channels from their first point on."""
+    cdef real[TILE_ELEMENTS] values, planes
+    cdef Py_ssize_t lane, points = work.tile.points
     cdef real* target
-    while begin < work.tile.points:
-        end = min(begin + STAGE, work.tile.points)
-        sample_block(copies, work, block, begin, end, &patched, values)
-        # Not at once to planes that are far apart, often by a power of two, where they would evict each other.
-        transpose(values, LANES, planes, STAGE, end - begin, LANES)
-        for lane in range(block.lanes):
-            target = out + lane * copies.sample.points + begin
-            if work.streamed:
-                stream(target, planes + lane * STAGE, (end - begin) * sizeof(real))
-            else:
-                memcpy(target, planes + lane * STAGE, (end - begin) * sizeof(real))
-        begin = end
+    sample_block(copies, work, block, values)
+    # Not at once to planes that are far apart, often by a power of two, where they would evict each other.
+    transpose(values, LANES, planes, POINTS, points, LANES)
+    for lane in range(block.lanes):
+        target = out + lane * copies.sample.points
+        if work.streamed:
+            stream(target, planes + lane * POINTS, points * sizeof(real))
+        else:
+            memcpy(target, planes + lane * POINTS, points * sizeof(real))
 
 
 cdef int innermost_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
