@@ -129,3 +129,19 @@ def test_corners_of_other_sizes() -> None:
     assert [finding.fused for finding in findings] == [True]
     feeds = {"d": predictions((9, 4)), "b": boxes((9, 4))}
     np.testing.assert_array_equal(run(fused, feeds)[0], run(model, feeds)[0])
+
+
+def test_another_output_of_a_corner_s_node_stays() -> None:
+    """What makes x1 makes y1, too, which is no corner of this join, but an output of the graph."""
+    lines = """x1, y1 = Split<axis=-1>(low)
+    x2, y2 = Split<axis=-1>(high)
+    same = Gather<axis=-1>(low, second)
+    a = Clip(x1, zero, width)
+    out = Concat<axis=-1>(a, same, x2, y2)"""
+    model = decode_model(FLAT | {"joined": lines}, BOUNDS | {"second": np.array([1])})
+    model.graph.output.append(onnx.helper.make_tensor_value_info("y1", 1, ["N", 1]))
+    fused, _ = fuse_decode_bbox(model)
+    check_valid(fused)
+    feeds = {"d": predictions((9, 4)), "b": boxes((9, 4))}
+    for left, right in zip(run(fused, feeds), run(model, feeds), strict=True):
+        np.testing.assert_array_equal(left, right)
