@@ -106,7 +106,14 @@ def test_callbacks_hold_no_python(tmp_path: Path) -> None:
     )
     cythonize_one(str(SOURCES / "_native.pyx"), str(translated), None, True, options, raise_on_failure=True)
     bodies = _c_functions(translated.read_text())
-    wanted = {"kernel_compute", "create_kernel", "infer_output_shape", "spread_session", "add_groups", "add_group"}
+    wanted = {
+        "kernel_compute",
+        "create_kernel",
+        "infer_output_shape",
+        "parallel_for_session",
+        "add_groups",
+        "add_group",
+    }
     assert wanted <= bodies.keys()
     assert sum("compute_" in name or "plan_" in name for name in bodies) >= 14
     for name, body in bodies.items():

@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "stream.pxi"
 include "../_core/iou.py"
 include "../_core/box_iou.py"
@@ -128,16 +128,16 @@ cdef int compare_all(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     return 0
 
 
-cdef api int box_iou_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int box_iou_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const BoxIou* work = <const BoxIou*> arguments
     cdef Py_ssize_t tile = min(work.rows, <Py_ssize_t> ROWS) * min(work.columns, <Py_ssize_t> BLOCK)
-    return team.spread(team, compare_all, work, blocks_of(work.rows, ROWS) * blocks_of(work.columns, BLOCK),
+    return executor.parallel_for(executor, compare_all, work, blocks_of(work.rows, ROWS) * blocks_of(work.columns, BLOCK),
                        1 + GRAIN // tile)
 
 
-cdef api int aligned_box_iou_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int aligned_box_iou_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const BoxIou* work = <const BoxIou*> arguments
-    return team.spread(team, compare_pairs, work, blocks_of(work.columns, BLOCK), 1 + GRAIN // BLOCK)
+    return executor.parallel_for(executor, compare_pairs, work, blocks_of(work.columns, BLOCK), 1 + GRAIN // BLOCK)
 
 
 def box_iou(boxes_a, boxes_b, Py_ssize_t mode, bint aligned, double offset, out):

@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "stream.pxi"
 include "boxes.pxi"
 include "../_core/boxes.py"
@@ -193,12 +193,12 @@ cdef int encode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     return 0
 
 
-cdef api int decode_bbox_operator(const void* arguments, const Team* team) noexcept nogil:
-    return team.spread(team, decode_loop, arguments, (<const Boxes*> arguments).count, 8192)
+cdef api int decode_bbox_operator(const void* arguments, const Executor* executor) noexcept nogil:
+    return executor.parallel_for(executor, decode_loop, arguments, (<const Boxes*> arguments).count, 8192)
 
 
-cdef api int encode_bbox_operator(const void* arguments, const Team* team) noexcept nogil:
-    return team.spread(team, encode_loop, arguments, (<const Boxes*> arguments).count, 8192)
+cdef api int encode_bbox_operator(const void* arguments, const Executor* executor) noexcept nogil:
+    return executor.parallel_for(executor, encode_loop, arguments, (<const Boxes*> arguments).count, 8192)
 
 
 cdef int _execute(operator_t operator, subject, anchors, double lower_clip, double decode_clip, scales, means,

@@ -4,7 +4,7 @@ from libc.string cimport memcpy
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "allocate.pxi"
 include "stream.pxi"
 include "cumulative.pxi"
@@ -214,7 +214,7 @@ cdef inline bint worth_streaming(const Cumulative* scan) noexcept nogil:
             and scan.length * scan.inner >= STAGE)
 
 
-cdef api int cumulative_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int cumulative_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const Cumulative* scan = <const Cumulative*> arguments
     cdef Py_ssize_t width = min(scan.inner, <Py_ssize_t> COLUMNS)
     cdef Plan plan
@@ -222,11 +222,11 @@ cdef api int cumulative_operator(const void* arguments, const Team* team) noexce
     plan.scan = scan
     plan.streamed = worth_streaming(scan)
     if scan.inner == 1:
-        return team.spread(team, scan_rows, &plan, scan.outer, 1 + GRAIN // scan.length)
+        return executor.parallel_for(executor, scan_rows, &plan, scan.outer, 1 + GRAIN // scan.length)
     plan.blocks = (scan.inner + COLUMNS - 1) // COLUMNS
     plan.chunks = 1
-    if scan.outer * plan.blocks < team.threads:
-        plan.chunks = max(min(<Py_ssize_t> 4 * team.threads, scan.length * width // GRAIN), <Py_ssize_t> 1)
+    if scan.outer * plan.blocks < executor.threads:
+        plan.chunks = max(min(<Py_ssize_t> 4 * executor.threads, scan.length * width // GRAIN), <Py_ssize_t> 1)
     plan.rows = (scan.length + plan.chunks - 1) // plan.chunks
     plan.chunks = (scan.length + plan.rows - 1) // plan.rows
     cdef Py_ssize_t items = scan.outer * plan.blocks * plan.chunks
@@ -238,9 +238,9 @@ cdef api int cumulative_operator(const void* arguments, const Team* team) noexce
         plan.at = <long long*> allocate(items * COLUMNS * sizeof(long long))
         failed = -1 if plan.best == NULL or plan.at == NULL else 0
         if not failed:
-            failed = team.spread(team, reduce_chunks, &plan, items, grain)
+            failed = executor.parallel_for(executor, reduce_chunks, &plan, items, grain)
     if not failed:
-        failed = team.spread(team, scan_chunks, &plan, items, grain)
+        failed = executor.parallel_for(executor, scan_chunks, &plan, items, grain)
     free(plan.best)
     free(plan.at)
     return failed

@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "scratch.pxi"
 include "product.pxi"
 include "transpose.pxi"
@@ -70,22 +70,22 @@ cdef int convolve_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     return 0
 
 
-cdef int run_steps(Step* step, Py_ssize_t images, const Team* team) noexcept nogil:
+cdef int run_steps(Step* step, Py_ssize_t images, const Executor* executor) noexcept nogil:
     """Step by step: copy some images, and convolve the copies."""
     cdef Py_ssize_t blocks = (step.positions + step.block - 1) // step.block
     cdef Py_ssize_t grain = 1 + GRAIN // max(step.block * step.terms * step.conv.outputs, <Py_ssize_t> 1)
-    cdef int failed = team.spread(team, pack_loop, step, step.conv.groups * step.panels,
+    cdef int failed = executor.parallel_for(executor, pack_loop, step, step.conv.groups * step.panels,
                                   1 + GRAIN // 64 // max(step.terms * LANES, <Py_ssize_t> 1))
     while not failed and step.first < step.conv.images:
         step.count = min(images, step.conv.images - step.first)
-        failed = team.spread(team, copy_loop, step, step.count * (step.pixels // PIXELS + 1), 4)
+        failed = executor.parallel_for(executor, copy_loop, step, step.count * (step.pixels // PIXELS + 1), 4)
         if not failed:
-            failed = team.spread(team, convolve_loop, step, step.count * blocks, grain)
+            failed = executor.parallel_for(executor, convolve_loop, step, step.count * blocks, grain)
         step.first += step.count
     return failed
 
 
-cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int deform_conv2d_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const DeformConv* conv = <const DeformConv*> arguments
     cdef Py_ssize_t images, bytes, rows
     cdef int failed = -1
@@ -103,14 +103,14 @@ cdef api int deform_conv2d_operator(const void* arguments, const Team* team) noe
     # An odd number of cache lines apart: the columns of a tile must not all compete for the same few sets of a cache.
     step.stride = ((step.terms * sizeof(real) + LINE - 1) // LINE | 1) * (LINE // sizeof(real))
     bytes = step.stride * conv.groups * sizeof(real)
-    rows = min(<Py_ssize_t> MAX_BLOCK, BLOCK_BYTES // bytes, conv.images * step.positions // (4 * team.threads))
+    rows = min(<Py_ssize_t> MAX_BLOCK, BLOCK_BYTES // bytes, conv.images * step.positions // (4 * executor.threads))
     step.block = max(rows // ROWS, <Py_ssize_t> 1) * ROWS
     bytes = (step.pixels + 1) * conv.channels * sizeof(real)
     images = min(conv.images, conv.im2col_step if conv.im2col_step else STEP_BYTES // max(bytes, <Py_ssize_t> 1) + 1)
     if not borrow(&scratch, images * bytes + conv.groups * step.panels * step.terms * LANES * sizeof(real)):
         step.packed = <real*> scratch.address
         step.copies = step.packed + conv.groups * step.panels * step.terms * LANES
-        failed = run_steps(&step, images, team)
+        failed = run_steps(&step, images, executor)
     give_back(&scratch)
     return failed
 

@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "allocate.pxi"
 include "prefetch.pxi"
 include "stream.pxi"
@@ -155,14 +155,14 @@ cdef int planes_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
 include "innermost.pxi"
 
 
-cdef api int grid_sample_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int grid_sample_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const GridSample* sample = <const GridSample*> arguments
     cdef Py_ssize_t width = channels_of_block(sample)
     if sample.channels == 0:
         return 0
     if copies_pay(sample):
-        return sample_innermost(sample, team)
-    return team.spread(team, planes_loop, sample,
+        return sample_innermost(sample, executor)
+    return executor.parallel_for(executor, planes_loop, sample,
                        sample.images * tiles_of_image(sample) * ((sample.channels + width - 1) // width), GRAIN)
 
 

@@ -165,7 +165,7 @@ cdef bint copies_pay(const GridSample* sample) noexcept nogil:
             and taps * sample.points * sample.channels >= pixels * lanes and pixels * LINE <= taps * TAP_BYTES)
 
 
-cdef int sample_innermost(const GridSample* sample, const Team* team) noexcept nogil:
+cdef int sample_innermost(const GridSample* sample, const Executor* executor) noexcept nogil:
     """Copy as many blocks as there is room for and sample them, until all are done."""
     cdef Copies copies
     cdef Py_ssize_t total, bytes
@@ -182,9 +182,9 @@ cdef int sample_innermost(const GridSample* sample, const Team* team) noexcept n
     copies.start = <real*> ((<size_t> memory + LINE - 1) // LINE * LINE)
     while copies.first < total and not failed:
         copies.count = min(copies.count, total - copies.first)
-        failed = team.spread(team, copy_loop, &copies, copies.count * runs_of(&copies), COPY_GRAIN)
+        failed = executor.parallel_for(executor, copy_loop, &copies, copies.count * runs_of(&copies), COPY_GRAIN)
         if not failed:
-            failed = team.spread(team, innermost_loop, &copies, copies.count * tiles_of_image(sample), GRAIN)
+            failed = executor.parallel_for(executor, innermost_loop, &copies, copies.count * tiles_of_image(sample), GRAIN)
         copies.first += copies.count
     free(memory)
     return failed

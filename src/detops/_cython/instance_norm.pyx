@@ -13,7 +13,7 @@ cdef extern from *:
 ctypedef double real
 
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "stream.pxi"
 include "instance_norm.pxi"
 include "../_core/normalization.py"
@@ -111,9 +111,9 @@ cdef int normalize_instances(const void* arguments, Py_ssize_t begin, Py_ssize_t
     return 0
 
 
-cdef api int instance_norm_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int instance_norm_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const InstanceNorm* norm = <const InstanceNorm*> arguments
-    return team.spread(team, normalize_instances, norm, norm.instances, 1 + 16384 // norm.size)
+    return executor.parallel_for(executor, normalize_instances, norm, norm.instances, 1 + 16384 // norm.size)
 
 
 def instance_norm(x, scale, bias, double epsilon, out):

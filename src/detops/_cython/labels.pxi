@@ -87,8 +87,8 @@ cdef Py_ssize_t join_labels(Labeled* work, Py_ssize_t labels, Py_ssize_t limit) 
     return limit
 
 
-cdef Py_ssize_t select_labeled(Labeled* work, Py_ssize_t count, const Team* team) noexcept nogil:
+cdef Py_ssize_t select_labeled(Labeled* work, Py_ssize_t count, const Executor* executor) noexcept nogil:
     cdef Py_ssize_t labels = part_by_label(work, count)
-    if labels < 0 or team.spread(team, select_labels, work, labels, 1):
+    if labels < 0 or executor.parallel_for(executor, select_labels, work, labels, 1):
         return -1
     return join_labels(work, labels, work.nms.limit)

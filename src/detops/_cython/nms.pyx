@@ -2,7 +2,7 @@
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "../_core/iou.py"
 include "ordering.pxi"
 include "suppression.pxi"
@@ -16,7 +16,7 @@ cdef enum:
     GRAIN = 65536
 
 
-cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int nms_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const Nms* nms = <const Nms*> arguments
     cdef Labeled work
     cdef Py_ssize_t count, found, i
@@ -34,7 +34,7 @@ cdef api int nms_operator(const void* arguments, const Team* team) noexcept nogi
     if nms.labels == NULL or count == 0:
         found = select(work.items, work.spare, count, nms.boxes, &work.rule, nms.top_k, nms.limit)
     else:
-        found = select_labeled(&work, count, team)
+        found = select_labeled(&work, count, executor)
     for i in range(found):
         nms.selected[i] = work.items[i].index
     free(work.starts)
@@ -69,9 +69,9 @@ cdef int select_classes(const void* arguments, Py_ssize_t begin, Py_ssize_t end)
     return -1 if failed else 0
 
 
-cdef api int non_max_suppression_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int non_max_suppression_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const NonMaxSuppression* work = <const NonMaxSuppression*> arguments
-    return team.spread(team, select_classes, work, work.batches * work.classes, 1 + GRAIN // work.count)
+    return executor.parallel_for(executor, select_classes, work, work.batches * work.classes, 1 + GRAIN // work.count)
 
 
 cdef Py_ssize_t gather(const BestOfClasses* work, Py_ssize_t batch, Candidate* candidates) noexcept nogil:
@@ -112,12 +112,12 @@ cdef int limit_batches(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     return -1 if failed else 0
 
 
-cdef api int best_of_classes_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int best_of_classes_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const BestOfClasses* work = <const BestOfClasses*> arguments
-    return team.spread(team, limit_batches, work, work.batches, 1 + GRAIN // (work.classes * work.limit))
+    return executor.parallel_for(executor, limit_batches, work, work.batches, 1 + GRAIN // (work.classes * work.limit))
 
 
-cdef api int selected_rows_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int selected_rows_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef const SelectedRows* work = <const SelectedRows*> arguments
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t item, i, j

@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "rois.pxi"
 include "windows.pxi"
 include "../_core/sampling.py"
@@ -128,13 +128,13 @@ cdef void corner_maximum(const Pooling* pooling, Py_ssize_t roi, const Block* bl
     maximum_lanes(pooling, roi, block, True, begin, end, tile)
 
 
-cdef int plan_taps(Pooling* pooling, Plan* plan, const Team* team) noexcept nogil:
+cdef int plan_taps(Pooling* pooling, Plan* plan, const Executor* executor) noexcept nogil:
     """Find the taps of all rois, or the first roi that has too many points; the caller frees all memory."""
     cdef const Rois* rois = pooling.rois
     cdef Py_ssize_t roi
     pooling.windows = <Window*> allocate(rois.num_rois * sizeof(Window))
     plan.first = <Py_ssize_t*> allocate_zeroed(rois.num_rois + 1, sizeof(Py_ssize_t))
-    if pooling.windows == NULL or plan.first == NULL or team.spread(team, measure_loop, pooling, rois.num_rois, 16):
+    if pooling.windows == NULL or plan.first == NULL or executor.parallel_for(executor, measure_loop, pooling, rois.num_rois, 16):
         return -1
     for roi in range(rois.num_rois):
         if plan.first[roi + 1] == CROWDED:
@@ -147,10 +147,10 @@ cdef int plan_taps(Pooling* pooling, Plan* plan, const Team* team) noexcept nogi
     plan.ends = <Py_ssize_t*> allocate(rois.num_rois * (rois.out_height + rois.out_width) * sizeof(Py_ssize_t))
     if plan.taps == NULL or plan.ends == NULL:
         return -1
-    return team.spread(team, plan_loop, pooling, rois.num_rois, 16)
+    return executor.parallel_for(executor, plan_loop, pooling, rois.num_rois, 16)
 
 
-cdef api int roi_align_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int roi_align_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef Pooling pooling
     cdef Plan plan
     cdef int failed
@@ -160,11 +160,11 @@ cdef api int roi_align_operator(const void* arguments, const Team* team) noexcep
     if pooling.rois.mode != RoiMode.AVG:
         pooling.pool = corner_maximum if pooling.rois.mode == RoiMode.CORNER_MAX else maximum
     pooling.rois.crowded[0] = -1
-    failed = plan_taps(&pooling, &plan, team)
+    failed = plan_taps(&pooling, &plan, executor)
     if not failed and pooling.rois.crowded[0] < 0 and pooling.rois.channels > 0:
         failed = order_rois(&pooling)
         while not failed and next_image(&pooling):
-            failed = pool_image(&pooling, team)
+            failed = pool_image(&pooling, executor)
     free(pooling.order)
     free(plan.taps)
     free(plan.ends)

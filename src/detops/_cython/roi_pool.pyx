@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "rois.pxi"
 include "windows.pxi"
 include "../_core/roi.py"
@@ -76,16 +76,16 @@ cdef void largest(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py
         tile += rois.out_width * lanes
 
 
-cdef api int roi_pool_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int roi_pool_operator(const void* arguments, const Executor* executor) noexcept nogil:
     cdef Pooling pooling
     cdef int failed = -1
     memset(&pooling, 0, sizeof(Pooling))
     pooling.rois, pooling.pool = <const Rois*> arguments, largest
     pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
     if pooling.windows != NULL:
-        failed = team.spread(team, place_loop, &pooling, pooling.rois.num_rois, 1024) or order_rois(&pooling)
+        failed = executor.parallel_for(executor, place_loop, &pooling, pooling.rois.num_rois, 1024) or order_rois(&pooling)
         while not failed and next_image(&pooling):
-            failed = pool_image(&pooling, team)
+            failed = pool_image(&pooling, executor)
     free(pooling.order)
     free(pooling.windows)
     return failed

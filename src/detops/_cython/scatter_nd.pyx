@@ -4,7 +4,7 @@ from libc.string cimport memcpy
 
 include "scalar.pxi"
 include "buffers.pxi"
-include "spread.pxi"
+include "parallel_for.pxi"
 include "stream.pxi"
 include "scatter_nd.pxi"
 include "../_core/scatter.py"
@@ -96,23 +96,23 @@ cdef int scatter_parts(const void* arguments, Py_ssize_t begin, Py_ssize_t end) 
     return 0
 
 
-cdef api int scatter_check_operator(const void* arguments, const Team* team) noexcept nogil:
-    return team.spread(team, check_loop, arguments, (<const Scatter*> arguments).tuples, COPY_GRAIN)
+cdef api int scatter_check_operator(const void* arguments, const Executor* executor) noexcept nogil:
+    return executor.parallel_for(executor, check_loop, arguments, (<const Scatter*> arguments).tuples, COPY_GRAIN)
 
 
-cdef api int scatter_nd_operator(const void* arguments, const Team* team) noexcept nogil:
+cdef api int scatter_nd_operator(const void* arguments, const Executor* executor) noexcept nogil:
     """The indices must have passed the check."""
     cdef const Scatter* scatter = <const Scatter*> arguments
     cdef Plan plan
     cdef Py_ssize_t parts = 1
     plan.scatter = scatter
     if scatter.row * <Py_ssize_t> sizeof(element) >= SHARED_FROM_BYTES:
-        parts = min(<Py_ssize_t> team.threads, 1 + scatter.tuples * scatter.row * <Py_ssize_t> sizeof(element) // GRAIN)
+        parts = min(<Py_ssize_t> executor.threads, 1 + scatter.tuples * scatter.row * <Py_ssize_t> sizeof(element) // GRAIN)
     parts = max(min(parts, scatter.slots), <Py_ssize_t> 1)
     plan.share = (scatter.slots + parts - 1) // parts
     if scatter.out != scatter.data:
-        team.spread(team, copy_loop, scatter, scatter.slots * scatter.row, COPY_GRAIN)
-    return team.spread(team, scatter_parts, &plan, parts, 1)
+        executor.parallel_for(executor, copy_loop, scatter, scatter.slots * scatter.row, COPY_GRAIN)
+    return executor.parallel_for(executor, scatter_parts, &plan, parts, 1)
 
 
 def scatter_check(indices, lengths, bad):

@@ -1,5 +1,5 @@
-# A PyCapsule around the C function of the type spread_t, see team.pxi.
-spread: object
+# A PyCapsule around the C function of the type parallel_for_t, see executor.pxi.
+parallel_for: object
 
 def usable_cpus(afresh: bool) -> int: ...
 def start_over() -> None: ...

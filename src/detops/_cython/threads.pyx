@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free
 
 from detops.runtime._threads import move_threads
 
-include "team.pxi"
+include "executor.pxi"
 include "pythread.pxi"
 include "places.pxi"
 include "signals.pxi"
@@ -255,15 +255,15 @@ cdef void close_job(Job* job) noexcept nogil:
     unlock()
 
 
-cdef int spread_threads(
-    const Team* team, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
+cdef int parallel_for_threads(
+    const Executor* executor, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
 ) noexcept nogil:
     cdef Job job
     job.size = max(grain, <Py_ssize_t> 1)
     cdef Py_ssize_t parts = (items + job.size - 1) // job.size
     if parts <= 0:
         return 0
-    job.wanted = min(parts, <Py_ssize_t> team.threads) - 1
+    job.wanted = min(parts, <Py_ssize_t> executor.threads) - 1
     if job.wanted > 0 and peek(&pool.workers) < job.wanted:
         hire(job.wanted)
     job.loop, job.arguments, job.items = loop, arguments, items
@@ -275,7 +275,7 @@ cdef int spread_threads(
     return -1 if job.failures > 0 else 0
 
 
-spread = PyCapsule_New(<void*> spread_threads, NULL, NULL)
+parallel_for = PyCapsule_New(<void*> parallel_for_threads, NULL, NULL)
 
 
 def usable_cpus(bint afresh) -> int:

@@ -151,7 +151,7 @@ cdef Py_ssize_t find_common_window(Pooling* pooling) noexcept nogil:
     return needed
 
 
-cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
+cdef int pool_image(Pooling* pooling, const Executor* executor) noexcept nogil:
     """Pool the current rois, all of one image: twice as many blocks at a time as there are threads."""
     cdef Py_ssize_t channels = pooling.rois.channels
     cdef Py_ssize_t blocks = (channels + LANES - 1) // LANES
@@ -161,15 +161,15 @@ cdef int pool_image(Pooling* pooling, const Team* team) noexcept nogil:
     pooling.first_block, pooling.copy = 0, NULL
     if channels == 1 or needed < COVER * area(common) or needed == 0:
         common.top, common.bottom, common.left, common.right = 0, pooling.rois.height, 0, pooling.rois.width
-        return team.spread(team, pool_loop, pooling, channels * pooling.count, 32)
-    pooling.blocks = min(blocks, 2 * <Py_ssize_t> team.threads)
+        return executor.parallel_for(executor, pool_loop, pooling, channels * pooling.count, 32)
+    pooling.blocks = min(blocks, 2 * <Py_ssize_t> executor.threads)
     pooling.copy = <real*> allocate(pooling.blocks * area(common) * min(channels, LANES) * sizeof(real))
     if pooling.copy == NULL:
         return -1
     while pooling.first_block < blocks and not failed:
         pooling.blocks = min(pooling.blocks, blocks - pooling.first_block)
-        failed = team.spread(team, gather_loop, pooling, pooling.blocks * (common.bottom - common.top), 8)
-        failed += team.spread(team, pool_loop, pooling, pooling.blocks * pooling.count, 8)
+        failed = executor.parallel_for(executor, gather_loop, pooling, pooling.blocks * (common.bottom - common.top), 8)
+        failed += executor.parallel_for(executor, pool_loop, pooling, pooling.blocks * pooling.count, 8)
         pooling.first_block += pooling.blocks
     free(pooling.copy)
     return -1 if failed else 0

@@ -5,7 +5,7 @@ import numpy as np
 from detops._codes import BoxIouMode
 from detops._core.box_iou import area_or_flaw, aspect_angle, box_similarity
 from detops._core.iou import side_length
-from detops._numba.spread import jit, read_only, spread
+from detops._numba.parallel import jit, parallel_for, read_only
 
 CIOU = BoxIouMode.CIOU.value
 
@@ -55,6 +55,6 @@ def box_iou(boxes_a, boxes_b, mode, aligned, offset, out):
     added = out.dtype.type(offset)
     reads = (measure(read_only(boxes_a), added, mode), measure(read_only(boxes_b), added, mode), added, mode)
     if aligned:
-        spread(compare_pairs, len(out), 16384, reads, out)
+        parallel_for(compare_pairs, len(out), 16384, reads, out)
     else:
-        spread(compare_all, len(out), 1 + 16384 // out.shape[1], reads, out)
+        parallel_for(compare_all, len(out), 1 + 16384 // out.shape[1], reads, out)

@@ -4,7 +4,7 @@ Where there are fewer groups of anchors than of boxes, the first one follows the
 """
 
 from detops._core.boxes import decode_span, encode_span, rescale, unscale
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 
 
 @jit
@@ -60,7 +60,7 @@ def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means
     t, a, o = by_group(inner, box_predictions, anchors, out)
     numbers = tuple(tuple(map(real, four)) for four in (scales, means))
     reads = (t, a, real(lower_clip), real(decode_clip), *numbers, classes)
-    spread(decode_loop, out.size // 4, 8192, reads, o)
+    parallel_for(decode_loop, out.size // 4, 8192, reads, o)
 
 
 def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
@@ -68,4 +68,4 @@ def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
     real = out.dtype.type
     b, a, o = by_group(inner, boxes, anchors, out)
     numbers = tuple(tuple(map(real, four)) for four in (scales, means))
-    spread(encode_loop, out.size // 4, 8192, (b, a, *numbers, classes), o)
+    parallel_for(encode_loop, out.size // 4, 8192, (b, a, *numbers, classes), o)

@@ -3,7 +3,7 @@
 from numba.extending import register_jitable
 
 from detops._core.cumulative import takes_over_max, takes_over_min
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 
 
 @register_jitable
@@ -33,4 +33,4 @@ def cumulative(x, smallest, values, indices):
     """Kernel of cummax and cummin. The results may have another shape than x."""
     outer, length, inner = x.shape
     writes = (values.reshape(x.shape), indices.reshape(x.shape))
-    spread(scan, outer * inner, 1 + 65536 // length, (x, smallest), *writes)
+    parallel_for(scan, outer * inner, 1 + 65536 // length, (x, smallest), *writes)

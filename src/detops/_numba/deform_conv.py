@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._core.sampling import bilinear_weights, blend, deformed, linear_taps
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 
 
 @jit
@@ -74,4 +74,4 @@ def deform_conv2d(x, offset, weight, bias, mask, stride, padding, dilation, grou
         weight.shape[3],
         groups,
     )
-    spread(convolve, out.shape[0] * out.shape[2], 1, reads, out)
+    parallel_for(convolve, out.shape[0] * out.shape[2], 1, reads, out)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._core.sampling import confine, first_tap, tap_index, tap_weight, unnormalize
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 
 
 @jit
@@ -50,4 +50,4 @@ def sample(begin, end, x, grid, taps, border, align_corners, out):
 def grid_sample(x, grid, taps, border, align_corners, out):
     """Kernel of grid_sample."""
     grain = 1 + 65536 // x.shape[1]
-    spread(sample, out.shape[0] * out.shape[2], grain, (x, grid, taps, border, align_corners), out)
+    parallel_for(sample, out.shape[0] * out.shape[2], grain, (x, grid, taps, border, align_corners), out)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 
 # Elements whose moments are taken together.
 BLOCK = 1024
@@ -54,4 +54,4 @@ def instance_norm(x, scale, bias, epsilon, out):
     images, channels, size = x.shape
     scale = np.ones(channels, x.dtype) if scale is None else scale
     bias = np.zeros(channels, x.dtype) if bias is None else bias
-    spread(normalize_instances, images * channels, 1 + 16384 // size, (x, scale, bias, epsilon), out)
+    parallel_for(normalize_instances, images * channels, 1 + 16384 // size, (x, scale, bias, epsilon), out)

@@ -4,7 +4,7 @@ import numpy as np
 
 from detops._codes import BoxForm
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
-from detops._numba.spread import ZERO, jit, read_only, spread
+from detops._numba.parallel import ZERO, jit, parallel_for, read_only
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
 LANES = 64
@@ -208,9 +208,9 @@ def non_max_suppression(
     if thresholds is None:
         thresholds = np.full(scores.shape[1], score_threshold, scores.dtype)
     reads = (boxes, scores, thresholds, real(iou_threshold), strict, top_k, form, real(offset))
-    spread(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
+    parallel_for(select_classes, found.size, 1 + 8192 // scores.shape[2], reads, selected, found)
 
 
 def best_of_classes(scores, selected, total, found):
     """Kernel of max_output_boxes_total."""
-    spread(limit_batches, len(found), 1 + 8192 // selected[0].size, (scores, selected, total), found)
+    parallel_for(limit_batches, len(found), 1 + 8192 // selected[0].size, (scores, selected, total), found)

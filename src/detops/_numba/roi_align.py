@@ -6,7 +6,7 @@ import numpy as np
 from detops._codes import RoiMode
 from detops._core.roi import exceeds_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
-from detops._numba.spread import ZERO, jit, read_only, spread
+from detops._numba.parallel import ZERO, jit, parallel_for, read_only
 
 
 @jit
@@ -177,7 +177,7 @@ def roi_align(features, rois, batch_indices, output_size, spatial_scale, samplin
         return crowded
     reads = (features, rois, batch_indices, *options)
     if mode == RoiMode.AVG:
-        spread(average_loop, out.shape[0], 4, reads, out)
+        parallel_for(average_loop, out.shape[0], 4, reads, out)
     else:
-        spread(maximum_loop, out.shape[0], 4, (*reads, mode == RoiMode.CORNER_MAX), out)
+        parallel_for(maximum_loop, out.shape[0], 4, (*reads, mode == RoiMode.CORNER_MAX), out)
     return -1

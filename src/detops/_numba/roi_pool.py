@@ -3,7 +3,7 @@
 import numpy as np
 
 from detops._core.roi import is_finite, larger, pool_range, pool_side
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 
 
 @jit
@@ -41,4 +41,4 @@ def pool_loop(begin, end, features, rois, images, scale, out):
 def roi_pool(features, rois, batch_indices, output_size, spatial_scale, out):
     """Kernel of roi_pool."""
     scale = out.dtype.type(spatial_scale)
-    spread(pool_loop, out.shape[0], 4, (features, rois, batch_indices, scale), out)
+    parallel_for(pool_loop, out.shape[0], 4, (features, rois, batch_indices, scale), out)

@@ -1,7 +1,7 @@
 """scatter_nd over (slots, row) in memory; the check of its indices."""
 
 from detops._core.scatter import in_range, next_offset, reduced
-from detops._numba.spread import jit, spread
+from detops._numba.parallel import jit, parallel_for
 from detops.runtime._threads import of_call
 
 
@@ -41,7 +41,7 @@ def scatter_parts(begin, end, share, data, indices, updates, lengths, reduction,
 
 def scatter_check(indices, lengths, bad):
     """Kernel that sets bad to 1 where an index is out of range."""
-    spread(check_loop, indices.shape[0], 65536, (indices, lengths), bad)
+    parallel_for(check_loop, indices.shape[0], 65536, (indices, lengths), bad)
 
 
 def scatter_nd(data, indices, updates, lengths, reduction, out):
@@ -50,4 +50,4 @@ def scatter_nd(data, indices, updates, lengths, reduction, out):
     # Every part looks at all tuples: that pays where a row is longer than a look.
     parts = max(1, min(of_call(), slots, updates.size // 65536)) if row > 16 else 1
     share = -(-slots // parts)
-    spread(scatter_parts, parts, 1, (share, data, indices, updates, lengths, reduction), out)
+    parallel_for(scatter_parts, parts, 1, (share, data, indices, updates, lengths, reduction), out)

@@ -13,7 +13,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from detops._numba.spread import jit
+from detops._numba.parallel import jit
 from detops.numba._operator import Unknown
 from detops.operators import _checks
 

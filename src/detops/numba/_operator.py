@@ -10,7 +10,7 @@ import numpy as np
 from numba.core.errors import ForceLiteralArg, TypingError
 from numba.extending import overload
 
-from detops._numba.spread import OPTIONS, jit
+from detops._numba.parallel import OPTIONS, jit
 from detops.operators import _checks
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from detops._numba.spread import jit
+from detops._numba.parallel import jit
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 

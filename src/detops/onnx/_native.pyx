@@ -5,7 +5,7 @@ the same compiled kernels as the public functions.
 """
 
 include "../_cython/scalar.pxi"
-include "../_cython/team.pxi"
+include "../_cython/executor.pxi"
 include "../_cython/allocate.pxi"
 include "../_cython/boxes.pxi"
 include "../_cython/cumulative.pxi"

@@ -91,7 +91,7 @@ ctypedef Status (*get_named_t)(const void* context, const char* name, void** fou
 ctypedef Status (*read_attribute_t)(const void* attribute, int type, void* found, size_t size, size_t* used) noexcept nogil
 ctypedef Status (*add_entry_t)(void* options, const char* key, const char* value) noexcept nogil
 ctypedef Status (*has_entry_t)(const void* options, const char* key, int* found) noexcept nogil
-ctypedef Status (*parallel_for_t)(
+ctypedef Status (*ort_parallel_for_t)(
     const void* context, void (*work)(void* data, size_t index) noexcept nogil, size_t total, size_t batches, void* data
 ) noexcept nogil
 

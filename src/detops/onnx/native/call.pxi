@@ -56,11 +56,11 @@ cdef void run_part(void* data, size_t part) noexcept nogil:
         job.failed = 1
 
 
-cdef int spread_session(
-    const Team* team, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
+cdef int parallel_for_session(
+    const Executor* executor, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
 ) noexcept nogil:
-    """The team of ONNX Runtime: the session's own threads, where its version lends them."""
-    cdef const Call* call = <const Call*> team.pool
+    """The executor of ONNX Runtime: the session's own threads, where its version lends them."""
+    cdef const Call* call = <const Call*> executor.pool
     cdef Job job
     job.size = max(grain, <Py_ssize_t> 1)
     cdef Py_ssize_t parts = (items + job.size - 1) // job.size
@@ -70,7 +70,7 @@ cdef int spread_session(
     job.arguments = arguments
     job.items = items
     job.failed = 0
-    cdef Status status = (<parallel_for_t> call.api[KERNEL_CONTEXT_PARALLEL_FOR])(call.context, run_part, parts, 0, &job)
+    cdef Status status = (<ort_parallel_for_t> call.api[KERNEL_CONTEXT_PARALLEL_FOR])(call.context, run_part, parts, 0, &job)
     if status is not NULL:
         release_status(call.api, status)
         return -1
@@ -79,11 +79,11 @@ cdef int spread_session(
 
 cdef int run_kernel(Call* call, int which, const void* arguments) noexcept nogil:
     """Run a kernel of the call's operator."""
-    cdef Team team
-    team.spread = spread_session
-    team.pool = call
-    team.threads = most_threads if call.kernel.version >= NEWEST_API else 1
-    if call.kernel.overload.kernels[which](arguments, &team):
+    cdef Executor executor
+    executor.parallel_for = parallel_for_session
+    executor.pool = call
+    executor.threads = most_threads if call.kernel.version >= NEWEST_API else 1
+    if call.kernel.overload.kernels[which](arguments, &executor):
         snprintf(call.message, MESSAGE, "not enough memory for the scratch space of a kernel")
         return -1
     return 0

@@ -1,4 +1,4 @@
-"""Spreading a compiled loop over threads: the counterpart of ``_cython/spread.pxi``."""
+"""Spreading a compiled loop over threads: the counterpart of ``_cython/parallel_for.pxi``."""
 
 import os
 import signal
@@ -61,7 +61,9 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def spread(loop: Callable[..., None], items: int, grain: int, reads: tuple[Any, ...], *writes: np.ndarray) -> None:
+def parallel_for(
+    loop: Callable[..., None], items: int, grain: int, reads: tuple[Any, ...], *writes: np.ndarray
+) -> None:
     """Call ``loop(begin, end, *reads, *writes)`` over all items, at least ``grain`` of them at a time.
 
     Numba's own parallel loops are not used: their default threading layer must not be entered by two threads at once.
