@@ -28,34 +28,34 @@ cdef extern from "Python.h" nogil:
 cdef enum:
     # The domain of results in tracemalloc: any number that no other library is known to use.
     TRACE_DOMAIN = 0xde709
-    # Pieces that are in use at most. Each is a mapping of its own, of which Linux allows a process 65,530; the C
+    # Blocks that are in use at most. Each is a mapping of its own, of which Linux allows a process 65,530; the C
     # library lays its mappings side by side, where they count as one.
     MOST_USED = 4096
-    # Pieces that are kept at most.
-    PIECES = 32
-    # Bytes from which on results lie in pieces; the C library keeps smaller memory by itself.
+    # Blocks that are kept at most.
+    MAX_CACHED = 32
+    # Bytes from which on results lie in blocks; the C library keeps smaller memory by itself.
     LARGE = 1 << 20
-    # Pieces are multiples of it, so that one fits the next use also where sizes differ a little.
+    # Blocks are multiples of it, so that one fits the next use also where sizes differ a little.
     STEP = 1 << 16
-    # Bytes of the newest pieces that are not offered to the system: to take an offer back costs a tenth of what fresh
+    # Bytes of the newest blocks that are not offered to the system: to take an offer back costs a tenth of what fresh
     # pages do. The C library keeps as much.
-    WITHHELD = 1 << 26
+    RETAIN_BYTES = 1 << 26
 
 
-cdef struct Piece:
+cdef struct CachedBlock:
     void* address
     size_t size
-    bint offered
+    bint reclaimable
 
 
 cdef struct Store:
     PyThread_type_lock lock
-    # The pieces that nobody uses, the oldest first.
-    Piece[PIECES] pieces
+    # The blocks that nobody uses, the oldest first.
+    CachedBlock[MAX_CACHED] blocks
     int count
     size_t bytes
     size_t most_bytes
-    # Pieces that are in use.
+    # Blocks that are in use.
     Py_ssize_t used
 
 
@@ -70,24 +70,24 @@ cdef void unlock() noexcept nogil:
     PyThread_release_lock(store.lock)
 
 
-cdef Piece remove(int which) noexcept nogil:
-    cdef Piece piece = store.pieces[which]
+cdef CachedBlock remove(int which) noexcept nogil:
+    cdef CachedBlock block = store.blocks[which]
     cdef int i
     store.count -= 1
-    store.bytes -= piece.size
+    store.bytes -= block.size
     for i in range(which, store.count):
-        store.pieces[i] = store.pieces[i + 1]
-    return piece
+        store.blocks[i] = store.blocks[i + 1]
+    return block
 
 
-cdef Piece find(size_t size) noexcept nogil:
-    """The smallest kept piece that is large enough, and not much larger."""
+cdef CachedBlock find(size_t size) noexcept nogil:
+    """The smallest kept block that is large enough, and not much larger."""
     cdef int i, best = -1
-    cdef Piece none
-    none.address, none.size, none.offered = NULL, 0, False
+    cdef CachedBlock none
+    none.address, none.size, none.reclaimable = NULL, 0, False
     for i in range(store.count):
-        if size <= store.pieces[i].size <= size + size // 4 and (
-            best < 0 or store.pieces[i].size < store.pieces[best].size
+        if size <= store.blocks[i].size <= size + size // 4 and (
+            best < 0 or store.blocks[i].size < store.blocks[best].size
         ):
             best = i
     if best >= 0:
@@ -96,13 +96,13 @@ cdef Piece find(size_t size) noexcept nogil:
 
 
 cdef void drop_oldest() noexcept nogil:
-    cdef Piece oldest = remove(0)
+    cdef CachedBlock oldest = remove(0)
     unmap_pages(oldest.address, oldest.size)
 
 
 cdef void shrink(size_t room) noexcept nogil:
-    """Let the oldest go until there is room for one piece more, of `room` bytes."""
-    while store.count > 0 and (store.count == PIECES or store.bytes + room > store.most_bytes):
+    """Let the oldest go until there is room for one block more, of `room` bytes."""
+    while store.count > 0 and (store.count == MAX_CACHED or store.bytes + room > store.most_bytes):
         drop_oldest()
 
 
@@ -117,57 +117,57 @@ cdef bint make_room() noexcept nogil:
     return found
 
 
-cdef Piece take(size_t bytes) noexcept nogil:
-    """Kept memory or new; the address is NULL and the size 0 where there is none, or too many pieces are in use."""
+cdef CachedBlock take(size_t bytes) noexcept nogil:
+    """Kept memory or new; the address is NULL and the size 0 where there is none, or too many blocks are in use."""
     cdef size_t size = (bytes + STEP - 1) // STEP * STEP
-    cdef Piece piece
+    cdef CachedBlock block
     cdef bint allowed
-    piece.address, piece.size, piece.offered = NULL, 0, False
+    block.address, block.size, block.reclaimable = NULL, 0, False
     lock()
     allowed = store.used < MOST_USED
     if allowed:
         store.used += 1
-        piece = find(size)
+        block = find(size)
     unlock()
-    if not allowed or piece.address != NULL:
-        return piece
-    piece.address = map_pages(size)
-    if piece.address == NULL and make_room():
-        piece.address = map_pages(size)
-    if piece.address != NULL:
-        piece.size = size
+    if not allowed or block.address != NULL:
+        return block
+    block.address = map_pages(size)
+    if block.address == NULL and make_room():
+        block.address = map_pages(size)
+    if block.address != NULL:
+        block.size = size
     else:
         lock()
         store.used -= 1
         unlock()
-    return piece
+    return block
 
 
-cdef void offer_oldest() noexcept nogil:
-    """Offer all but the newest pieces."""
-    cdef size_t withheld = 0
+cdef void madvise_free_oldest() noexcept nogil:
+    """Offer all but the newest blocks."""
+    cdef size_t retained = 0
     cdef int i
     for i in range(store.count - 1, -1, -1):
-        withheld += store.pieces[i].size
-        if withheld > WITHHELD and not store.pieces[i].offered:
-            offer_pages(store.pieces[i].address, store.pieces[i].size)
-            store.pieces[i].offered = True
+        retained += store.blocks[i].size
+        if retained > RETAIN_BYTES and not store.blocks[i].reclaimable:
+            madvise_free(store.blocks[i].address, store.blocks[i].size)
+            store.blocks[i].reclaimable = True
 
 
-cdef void keep(Piece piece) noexcept nogil:
+cdef void keep(CachedBlock block) noexcept nogil:
     lock()
     store.used -= 1
-    if piece.size <= store.most_bytes:
-        piece.offered = False
-        shrink(piece.size)
-        store.pieces[store.count] = piece
+    if block.size <= store.most_bytes:
+        block.reclaimable = False
+        shrink(block.size)
+        store.blocks[store.count] = block
         store.count += 1
-        store.bytes += piece.size
-        piece.address = NULL
-        offer_oldest()
+        store.bytes += block.size
+        block.address = NULL
+        madvise_free_oldest()
     unlock()
-    if piece.address != NULL:
-        unmap_pages(piece.address, piece.size)
+    if block.address != NULL:
+        unmap_pages(block.address, block.size)
 
 
 cdef void* allocate_bytes(size_t bytes) noexcept nogil:
@@ -196,23 +196,23 @@ cdef void* reallocate_bytes(void* address, size_t bytes) noexcept nogil:
 
 cdef int borrow_scratch(Scratch* scratch, size_t bytes) noexcept nogil:
     """Scratch space of a kernel; 0, or -1 where memory ran out."""
-    cdef Piece piece
-    piece.address, piece.size = NULL, 0
+    cdef CachedBlock block
+    block.address, block.size = NULL, 0
     if KEEPS and bytes >= LARGE:
-        piece = take(bytes)
-    if piece.address == NULL:
-        piece.address = allocate_bytes(bytes)
-    scratch.address, scratch.size = piece.address, piece.size
-    return -1 if piece.address == NULL else 0
+        block = take(bytes)
+    if block.address == NULL:
+        block.address = allocate_bytes(bytes)
+    scratch.address, scratch.size = block.address, block.size
+    return -1 if block.address == NULL else 0
 
 
 cdef void return_scratch(Scratch* scratch) noexcept nogil:
-    cdef Piece piece
+    cdef CachedBlock block
     if scratch.size == 0:
         free(scratch.address)
     else:
-        piece.address, piece.size = scratch.address, scratch.size
-        keep(piece)
+        block.address, block.size = scratch.address, scratch.size
+        keep(block)
     scratch.address = NULL
     scratch.size = 0
 
@@ -227,22 +227,22 @@ allocate_zeroed = PyCapsule_New(<void*> allocate_zeros, NULL, NULL)
 cdef class Memory:
     """Bytes that go back when the last array on them is gone."""
 
-    cdef Piece piece
+    cdef CachedBlock block
     cdef Py_ssize_t used
 
     def __cinit__(self, Py_ssize_t used):
         self.used = used
-        self.piece = take(used)
-        if self.piece.address != NULL:
-            PyTraceMalloc_Track(TRACE_DOMAIN, <uintptr_t> self.piece.address, used)
+        self.block = take(used)
+        if self.block.address != NULL:
+            PyTraceMalloc_Track(TRACE_DOMAIN, <uintptr_t> self.block.address, used)
 
     def __dealloc__(self):
-        if self.piece.address != NULL:
-            PyTraceMalloc_Untrack(TRACE_DOMAIN, <uintptr_t> self.piece.address)
-            keep(self.piece)
+        if self.block.address != NULL:
+            PyTraceMalloc_Untrack(TRACE_DOMAIN, <uintptr_t> self.block.address)
+            keep(self.block)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self.piece.address, self.used, 0, flags)
+        PyBuffer_FillInfo(buffer, self, self.block.address, self.used, 0, flags)
 
 
 cdef object new_array = np.empty
@@ -256,7 +256,7 @@ def empty(shape, dtype):
     cdef Memory memory
     if KEEPS and LARGE <= size <= <double> (1 << 62):
         memory = Memory(<Py_ssize_t> size)
-        if memory.piece.address != NULL:
+        if memory.block.address != NULL:
             return np.ndarray(shape, dtype, buffer=memory)
     try:
         return new_array(shape, dtype)

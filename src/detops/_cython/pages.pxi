@@ -24,16 +24,16 @@ cdef extern from *:
     }
     static void detops_unmap(void* address, size_t size) { munmap(address, size); }
     /* The system may have the pages as soon as it needs them. */
-    static void detops_offer(void* address, size_t size) { madvise(address, size, MADV_FREE); }
+    static void detops_madvise_free(void* address, size_t size) { madvise(address, size, MADV_FREE); }
     #else
     #define DETOPS_KEEPS 0
     static void* detops_map(size_t size) { return NULL; }
     static void detops_unmap(void* address, size_t size) {}
-    static void detops_offer(void* address, size_t size) {}
+    static void detops_madvise_free(void* address, size_t size) {}
     #endif
     """
     enum:
         KEEPS "DETOPS_KEEPS"
     void* map_pages "detops_map" (size_t size) noexcept nogil
     void unmap_pages "detops_unmap" (void* address, size_t size) noexcept nogil
-    void offer_pages "detops_offer" (void* address, size_t size) noexcept nogil
+    void madvise_free "detops_madvise_free" (void* address, size_t size) noexcept nogil

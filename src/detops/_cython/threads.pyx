@@ -13,7 +13,7 @@ from detops.runtime._threads import move_threads
 
 include "executor.pxi"
 include "pythread.pxi"
-include "places.pxi"
+include "affinity.pxi"
 include "signals.pxi"
 
 
@@ -49,11 +49,11 @@ cdef enum:
     LOOKS = 2500
 
 
-cdef struct Seat:
-    # Where a thread sleeps: the bell is a lock that is held until someone rings.
-    PyThread_type_lock bell
-    Seat* below
-    Place place
+cdef struct Sleeper:
+    # Where a thread sleeps: its wake lock is held until someone wakes it.
+    PyThread_type_lock wake_lock
+    Sleeper* below
+    Affinity affinity
 
 
 cdef struct Job:
@@ -69,7 +69,7 @@ cdef struct Job:
     Py_ssize_t wanted
     Py_ssize_t running
     bint waits
-    Seat* caller
+    Sleeper* caller
     Job* after
 
 
@@ -78,9 +78,9 @@ cdef struct Pool:
     Py_ssize_t workers
     Py_ssize_t open_jobs
     Job* jobs
-    # Workers that sleep, and seats that no caller needs at present.
-    Seat* idle
-    Seat* spare
+    # Workers that sleep, and sleepers that no caller needs at present.
+    Sleeper* idle
+    Sleeper* spare
 
 
 cdef Pool pool
@@ -95,40 +95,40 @@ cdef inline void unlock() noexcept nogil:
     PyThread_release_lock(pool.lock)
 
 
-cdef inline void push(Seat** stack, Seat* seat) noexcept nogil:
-    seat.below = stack[0]
-    stack[0] = seat
+cdef inline void push(Sleeper** stack, Sleeper* sleeper) noexcept nogil:
+    sleeper.below = stack[0]
+    stack[0] = sleeper
 
 
-cdef inline Seat* pop(Seat** stack) noexcept nogil:
-    cdef Seat* seat = stack[0]
-    if seat != NULL:
-        stack[0] = seat.below
-    return seat
+cdef inline Sleeper* pop(Sleeper** stack) noexcept nogil:
+    cdef Sleeper* sleeper = stack[0]
+    if sleeper != NULL:
+        stack[0] = sleeper.below
+    return sleeper
 
 
-cdef Seat* new_seat() noexcept nogil:
-    cdef Seat* seat = <Seat*> calloc(1, sizeof(Seat))
-    if seat == NULL:
+cdef Sleeper* new_sleeper() noexcept nogil:
+    cdef Sleeper* sleeper = <Sleeper*> calloc(1, sizeof(Sleeper))
+    if sleeper == NULL:
         return NULL
-    seat.bell = PyThread_allocate_lock()
-    if seat.bell == NULL:
-        free(seat)
+    sleeper.wake_lock = PyThread_allocate_lock()
+    if sleeper.wake_lock == NULL:
+        free(sleeper)
         return NULL
-    PyThread_acquire_lock(seat.bell, WAIT_LOCK)
-    return seat
+    PyThread_acquire_lock(sleeper.wake_lock, WAIT_LOCK)
+    return sleeper
 
 
-cdef inline void wake(Seat* seat) noexcept nogil:
+cdef inline void wake(Sleeper* sleeper) noexcept nogil:
     if moves:
-        send_away(&seat.place)
-    PyThread_release_lock(seat.bell)
+        exclude_cpu(&sleeper.affinity)
+    PyThread_release_lock(sleeper.wake_lock)
 
 
 cdef void unlock_and_wake(Job* job) noexcept nogil:
     """Wake two sleepers for a job that wants them; each of them wakes two more, so that no thread wakes a crowd."""
-    cdef Seat* first = pop(&pool.idle) if job.wanted > 0 else NULL
-    cdef Seat* second = pop(&pool.idle) if job.wanted > 1 else NULL
+    cdef Sleeper* first = pop(&pool.idle) if job.wanted > 0 else NULL
+    cdef Sleeper* second = pop(&pool.idle) if job.wanted > 1 else NULL
     unlock()
     # From here on the job may be gone.
     if first != NULL:
@@ -155,20 +155,20 @@ cdef Job* find_job() noexcept nogil:
     return job
 
 
-cdef void attend(void* own_seat) noexcept nogil:
+cdef void worker_main(void* own) noexcept nogil:
     """The life of a worker."""
-    cdef Seat* seat = <Seat*> own_seat
+    cdef Sleeper* sleeper = <Sleeper*> own
     cdef Job* job
     cdef int looks
-    settle(&seat.place)
+    name_thread(&sleeper.affinity)
     lock()
     while True:
         job = find_job()
         if job == NULL:
-            push(&pool.idle, seat)
+            push(&pool.idle, sleeper)
             unlock()
-            PyThread_acquire_lock(seat.bell, WAIT_LOCK)
-            roam(&seat.place)
+            PyThread_acquire_lock(sleeper.wake_lock, WAIT_LOCK)
+            restore_affinity(&sleeper.affinity)
             lock()
             continue
         job.wanted -= 1
@@ -178,7 +178,7 @@ cdef void attend(void* own_seat) noexcept nogil:
         lock()
         put(&job.running, job.running - 1)
         if job.running == 0 and job.waits:
-            PyThread_release_lock(job.caller.bell)
+            PyThread_release_lock(job.caller.wake_lock)
         unlock()
         # An operator often spreads its next loop at once.
         looks = 0
@@ -188,9 +188,9 @@ cdef void attend(void* own_seat) noexcept nogil:
         lock()
 
 
-cdef void hire(Py_ssize_t workers) noexcept nogil:
+cdef void ensure_workers(Py_ssize_t workers) noexcept nogil:
     """Have at least `workers` workers, where the system allows."""
-    cdef Seat* seat
+    cdef Sleeper* sleeper
     cdef Signals before
     cdef bint started = True
     while started:
@@ -199,31 +199,31 @@ cdef void hire(Py_ssize_t workers) noexcept nogil:
             unlock()
             return
         put(&pool.workers, pool.workers + 1)
-        seat = pop(&pool.spare)
+        sleeper = pop(&pool.spare)
         unlock()
-        if seat == NULL:
-            seat = new_seat()
+        if sleeper == NULL:
+            sleeper = new_sleeper()
         started = False
-        if seat != NULL:
+        if sleeper != NULL:
             # A thread begins with the signals of whoever starts it.
             block_signals(&before)
             with gil:
-                started = PyThread_start_new_thread(attend, seat) != <unsigned long> -1
+                started = PyThread_start_new_thread(worker_main, sleeper) != <unsigned long> -1
             restore_signals(&before)
         if not started:
             lock()
             put(&pool.workers, pool.workers - 1)
-            if seat != NULL:
-                push(&pool.spare, seat)
+            if sleeper != NULL:
+                push(&pool.spare, sleeper)
             unlock()
 
 
 cdef bint open_job(Job* job) noexcept nogil:
-    """Offer a job to the workers, unless there is no seat for the caller to wait in."""
+    """Offer a job to the workers, unless there is no sleeper for the caller to wait in."""
     lock()
     job.caller = pop(&pool.spare)
     if job.caller == NULL:
-        job.caller = new_seat()
+        job.caller = new_sleeper()
     if job.caller == NULL:
         unlock()
         return False
@@ -249,7 +249,7 @@ cdef void close_job(Job* job) noexcept nogil:
     if job.running > 0:
         job.waits = True
         unlock()
-        PyThread_acquire_lock(job.caller.bell, WAIT_LOCK)
+        PyThread_acquire_lock(job.caller.wake_lock, WAIT_LOCK)
         lock()
     push(&pool.spare, job.caller)
     unlock()
@@ -265,7 +265,7 @@ cdef int parallel_for_threads(
         return 0
     job.wanted = min(parts, <Py_ssize_t> executor.threads) - 1
     if job.wanted > 0 and peek(&pool.workers) < job.wanted:
-        hire(job.wanted)
+        ensure_workers(job.wanted)
     job.loop, job.arguments, job.items = loop, arguments, items
     job.next, job.failures, job.running, job.waits = 0, 0, 0, False
     if job.wanted == 0 or not open_job(&job):

@@ -61,7 +61,7 @@ def _look() -> Callable[[bool], int]:
     return threads.usable_cpus
 
 
-# DETOPS_MOVE_THREADS: whether a worker's affinity may be moved for the moment of waking, see ``_cython/places.pxi``.
+# DETOPS_MOVE_THREADS: whether a worker's affinity may be moved for the moment of waking, see ``_cython/affinity.pxi``.
 move_threads = bool(_environment.number("DETOPS_MOVE_THREADS", 1, at_least=0, at_most=1))
 
 _most_by_quota = _quota(Path("/"))

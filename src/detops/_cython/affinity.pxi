@@ -12,33 +12,33 @@ cdef extern from *:
     #include <unistd.h>
     typedef struct {
         pid_t thread;
-        int sent_away;
+        int excluded;
         cpu_set_t allowed;
         cpu_set_t others;
         cpu_set_t of_program;
-    } detops_place;
+    } detops_affinity;
     static int detops_mask(pid_t thread, cpu_set_t* mask) { return sched_getaffinity(thread, sizeof *mask, mask); }
     static int detops_set_mask(pid_t thread, const cpu_set_t* mask) {
         return sched_setaffinity(thread, sizeof *mask, mask);
     }
-    static void detops_settle(detops_place* place) { place->thread = (pid_t) syscall(SYS_gettid); }
-    static void detops_send_away(detops_place* place) {
+    static void detops_name_thread(detops_affinity* affinity) { affinity->thread = (pid_t) syscall(SYS_gettid); }
+    static void detops_exclude_cpu(detops_affinity* affinity) {
         int here = sched_getcpu();
-        if (here < 0 || detops_mask(getpid(), &place->of_program) || detops_mask(place->thread, &place->allowed)) return;
+        if (here < 0 || detops_mask(getpid(), &affinity->of_program) || detops_mask(affinity->thread, &affinity->allowed)) return;
         /* A worker of a mask of its own, or of one that is about to be changed. */
-        if (!CPU_EQUAL(&place->of_program, &place->allowed)) return;
-        place->others = place->allowed;
-        CPU_CLR(here, &place->others);
-        place->sent_away = CPU_COUNT(&place->others) > 0 && !detops_set_mask(place->thread, &place->others);
+        if (!CPU_EQUAL(&affinity->of_program, &affinity->allowed)) return;
+        affinity->others = affinity->allowed;
+        CPU_CLR(here, &affinity->others);
+        affinity->excluded = CPU_COUNT(&affinity->others) > 0 && !detops_set_mask(affinity->thread, &affinity->others);
     }
-    static void detops_roam(detops_place* place) {
+    static void detops_restore_affinity(detops_affinity* affinity) {
         cpu_set_t now;
-        if (place->sent_away && !detops_mask(0, &now) && CPU_EQUAL(&now, &place->others)) {
-            detops_set_mask(0, &place->allowed);
+        if (affinity->excluded && !detops_mask(0, &now) && CPU_EQUAL(&now, &affinity->others)) {
+            detops_set_mask(0, &affinity->allowed);
             /* Both were set between two of the looks. */
-            if (!detops_mask(getpid(), &now) && !CPU_EQUAL(&now, &place->of_program)) detops_set_mask(0, &now);
+            if (!detops_mask(getpid(), &now) && !CPU_EQUAL(&now, &affinity->of_program)) detops_set_mask(0, &now);
         }
-        place->sent_away = 0;
+        affinity->excluded = 0;
     }
     /* How many processors the calling thread may use, 0 where it is not known. The answer of the same tick of the
        system's clock, a few milliseconds, will do where it is asked at every call: asking costs more than a tenth of one. */
@@ -55,15 +55,15 @@ cdef extern from *:
     }
     #else
     static int detops_count_usable(int afresh) { return 0; }
-    typedef struct { int unused; } detops_place;
-    static void detops_settle(detops_place* place) {}
-    static void detops_send_away(detops_place* place) {}
-    static void detops_roam(detops_place* place) {}
+    typedef struct { int unused; } detops_affinity;
+    static void detops_name_thread(detops_affinity* affinity) {}
+    static void detops_exclude_cpu(detops_affinity* affinity) {}
+    static void detops_restore_affinity(detops_affinity* affinity) {}
     #endif
     """
     int count_usable "detops_count_usable" (bint afresh) noexcept nogil
-    ctypedef struct Place "detops_place":
+    ctypedef struct Affinity "detops_affinity":
         pass
-    void settle "detops_settle" (Place* place) noexcept nogil
-    void send_away "detops_send_away" (Place* place) noexcept nogil
-    void roam "detops_roam" (Place* place) noexcept nogil
+    void name_thread "detops_name_thread" (Affinity* affinity) noexcept nogil
+    void exclude_cpu "detops_exclude_cpu" (Affinity* affinity) noexcept nogil
+    void restore_affinity "detops_restore_affinity" (Affinity* affinity) noexcept nogil
