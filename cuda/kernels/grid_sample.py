@@ -1,6 +1,6 @@
 """Sampling of maps at the points of a grid."""
 
-from detops._core.sampling import confine, first_tap, tap_index, tap_weight, unnormalize
+from detops._core.sampling import clip_coordinate, first_tap, tap_index, tap_weight, unnormalize
 from detops._cuda.device import cuda, jit, launch
 
 
@@ -14,16 +14,16 @@ def sample(x, grid, taps, border, align_corners, out):
         volume = x[image, channel]
         where = grid[image, point]
         left, along_x = first_tap(
-            confine(unnormalize(where[0], width, align_corners), width, border, align_corners), taps
+            clip_coordinate(unnormalize(where[0], width, align_corners), width, border, align_corners), taps
         )
         top, along_y = first_tap(
-            confine(unnormalize(where[1], height, align_corners), height, border, align_corners), taps
+            clip_coordinate(unnormalize(where[1], height, align_corners), height, border, align_corners), taps
         )
         # The depth of a 4-D map is one element of weight 1.
         front, along_z = 0, along_x
         if deep:
             front, along_z = first_tap(
-                confine(unnormalize(where[2], depth, align_corners), depth, border, align_corners), taps
+                clip_coordinate(unnormalize(where[2], depth, align_corners), depth, border, align_corners), taps
             )
         total = x.dtype.type(0)
         for k in range(taps if deep else 1):

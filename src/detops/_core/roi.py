@@ -139,7 +139,7 @@ def pool_side(low: real, high: real, spatial_scale: real) -> tuple[cython.Py_ssi
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def within(position: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def clamp_index(position: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """A position moved to the range from 0 to length. Not by min() and max(): Numba's CUDA target cannot nest them."""
     if position < 0:
         return 0
@@ -162,4 +162,4 @@ def pool_range(
         return 0, 0
     first: cython.Py_ssize_t = start + quotient(bin_index * size, bins)
     last: cython.Py_ssize_t = start + quotient((bin_index + 1) * size + bins - 1, bins)
-    return within(first, length), within(last, length)
+    return clamp_index(first, length), clamp_index(last, length)

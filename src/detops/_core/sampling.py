@@ -83,7 +83,9 @@ def unnormalize(coordinate: real, size: cython.Py_ssize_t, align_corners: cython
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def confine(position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, align_corners: cython.bint) -> real:
+def clip_coordinate(
+    position: real, size: cython.Py_ssize_t, border: cython.Py_ssize_t, align_corners: cython.bint
+) -> real:
     """A position near the axis that samples the same as this one, so that no index can overflow.
 
     NaN is outside under zeros, else it is element 0; so is an infinite position under reflection.

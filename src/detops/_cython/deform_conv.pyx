@@ -6,11 +6,11 @@ include "scalar.pxi"
 include "buffers.pxi"
 include "parallel_for.pxi"
 include "scratch.pxi"
-include "product.pxi"
+include "gemm.pxi"
 include "transpose.pxi"
 include "deform_conv.pxi"
 include "../_core/sampling.py"
-include "columns.pxi"
+include "im2col.pxi"
 
 
 cdef enum:

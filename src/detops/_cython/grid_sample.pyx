@@ -12,7 +12,7 @@ include "pairs.pxi"
 include "grid_sample.pxi"
 include "../_core/sampling.py"
 include "transpose.pxi"
-include "lanes.pxi"
+include "block_channels.pxi"
 include "tiles.pxi"
 
 
@@ -23,7 +23,7 @@ cdef enum:
     GRAIN = 8
     # A block of channels stays in the second-level cache while all points of an image are sampled.
     BLOCK_BYTES = 1 << 20
-    BLOCK_CHANNELS = 16
+    LEAST_CHANNELS = 16
 
 
 cdef void gather_corners(const real* plane, Py_ssize_t width, const Tile* tile, real* out) noexcept nogil:
@@ -66,7 +66,7 @@ cdef Py_ssize_t points_of_tile(const GridSample* sample) noexcept nogil:
 
 cdef Py_ssize_t channels_of_block(const GridSample* sample) noexcept nogil:
     cdef Py_ssize_t plane = sample.strides[3] * sizeof(real)
-    return min(sample.channels, max(<Py_ssize_t> BLOCK_CHANNELS, BLOCK_BYTES // max(plane, <Py_ssize_t> 1)))
+    return min(sample.channels, max(<Py_ssize_t> LEAST_CHANNELS, BLOCK_BYTES // max(plane, <Py_ssize_t> 1)))
 
 
 cdef inline void fetch_ahead(const real* plane, Py_ssize_t width, const Tile* tile) noexcept nogil:

@@ -7,13 +7,13 @@ include "scalar.pxi"
 include "buffers.pxi"
 include "parallel_for.pxi"
 include "rois.pxi"
-include "windows.pxi"
+include "roi_pooling.pxi"
 include "../_core/sampling.py"
 include "../_core/roi.py"
 include "roi_taps.pxi"
 
 
-cdef inline specialized add_scaled(
+cdef inline always_inline add_scaled(
     lane_group* total, real weight, const lane_group* source, Py_ssize_t groups
 ) noexcept nogil:
     cdef Py_ssize_t k
@@ -21,7 +21,7 @@ cdef inline specialized add_scaled(
         total[k] = total[k] + weight * source[k]
 
 
-cdef inline specialized average_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t lane,
+cdef inline always_inline average_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t lane,
                                       Py_ssize_t groups, Py_ssize_t begin, Py_ssize_t end,
                                       lane_group* tile) noexcept nogil:
     """Sum up the rows of each column that a bin needs, then its columns, for a number of groups of lanes."""
@@ -29,16 +29,16 @@ cdef inline specialized average_lanes(const Pooling* pooling, Py_ssize_t roi, co
     cdef Py_ssize_t rows = pooling.rois.out_height
     cdef Py_ssize_t columns = pooling.rois.out_width
     cdef const Py_ssize_t* ends = plan.ends + roi * (rows + columns)
-    cdef Py_ssize_t stride = (block.window.right - block.window.left) * block.lanes
-    cdef const real* origin = block.start - block.window.top * stride - block.window.left * block.lanes + lane
+    cdef Py_ssize_t stride = (block.extent.right - block.extent.left) * block.lanes
+    cdef const real* origin = block.start - block.extent.top * stride - block.extent.left * block.lanes + lane
     cdef const Tap* y
     cdef const Tap* x
     cdef const real* source
     cdef Py_ssize_t i, j, k, t, u, first
-    cdef real[LANES] zeros
+    cdef real[BLOCK_CHANNELS] zeros
     cdef lane_group[VECTORS] column
     cdef lane_group[VECTORS] total
-    fill(zeros, 0, LANES)
+    fill(zeros, 0, BLOCK_CHANNELS)
     for i in range(begin, end):
         first = ends[i - 1] if i > 0 else plan.first[roi]
         for j in range(columns):
@@ -59,16 +59,16 @@ cdef inline specialized average_lanes(const Pooling* pooling, Py_ssize_t roi, co
 
 
 cdef void average(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                  unaliased tile) noexcept nogil:
+                  restricted tile) noexcept nogil:
     cdef Py_ssize_t lane
-    if block.lanes == LANES:
+    if block.lanes == BLOCK_CHANNELS:
         average_lanes[vector](pooling, roi, block, 0, VECTORS, begin, end, <vector*> tile)
     else:
         for lane in range(block.lanes):
             average_lanes[real](pooling, roi, block, lane, 1, begin, end, tile + lane)
 
 
-cdef inline specialized take_sample(unaliased best, const real* above, const real* below, Py_ssize_t left,
+cdef inline always_inline take_sample(restricted best, const real* above, const real* below, Py_ssize_t left,
                                     Py_ssize_t right, real dy, real dx, bint corners, bint first,
                                     Py_ssize_t lanes) noexcept nogil:
     """Raise the maximum of each lane to a sample between two rows and two columns, or to its largest corner."""
@@ -83,16 +83,16 @@ cdef inline specialized take_sample(unaliased best, const real* above, const rea
         best[k] = value if first else larger(best[k], value)
 
 
-cdef inline specialized maximum_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, bint corners,
-                                      Py_ssize_t begin, Py_ssize_t end, unaliased tile) noexcept nogil:
+cdef inline always_inline maximum_lanes(const Pooling* pooling, Py_ssize_t roi, const Block* block, bint corners,
+                                      Py_ssize_t begin, Py_ssize_t end, restricted tile) noexcept nogil:
     """Take the largest sample of each bin, or the largest weighted corner; a sample outside is 0."""
     cdef const Plan* plan = <const Plan*> pooling.plan
     cdef Py_ssize_t rows = pooling.rois.out_height
     cdef Py_ssize_t columns = pooling.rois.out_width
     cdef const Py_ssize_t* ends = plan.ends + roi * (rows + columns)
     cdef Py_ssize_t lanes = block.lanes
-    cdef Py_ssize_t stride = (block.window.right - block.window.left) * lanes
-    cdef const real* origin = block.start - block.window.top * stride - block.window.left * lanes
+    cdef Py_ssize_t stride = (block.extent.right - block.extent.left) * lanes
+    cdef const real* origin = block.start - block.extent.top * stride - block.extent.left * lanes
     cdef const Tap* y
     cdef const Tap* x
     cdef Py_ssize_t i, j, k, t, u, first, samples
@@ -119,12 +119,12 @@ cdef inline specialized maximum_lanes(const Pooling* pooling, Py_ssize_t roi, co
 
 
 cdef void maximum(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                  unaliased tile) noexcept nogil:
+                  restricted tile) noexcept nogil:
     maximum_lanes(pooling, roi, block, False, begin, end, tile)
 
 
 cdef void corner_maximum(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin,
-                         Py_ssize_t end, unaliased tile) noexcept nogil:
+                         Py_ssize_t end, restricted tile) noexcept nogil:
     maximum_lanes(pooling, roi, block, True, begin, end, tile)
 
 
@@ -132,9 +132,9 @@ cdef int plan_taps(Pooling* pooling, Plan* plan, const Executor* executor) noexc
     """Find the taps of all rois, or the first roi that has too many points; the caller frees all memory."""
     cdef const Rois* rois = pooling.rois
     cdef Py_ssize_t roi
-    pooling.windows = <Window*> allocate(rois.num_rois * sizeof(Window))
+    pooling.extents = <Extent*> allocate(rois.num_rois * sizeof(Extent))
     plan.first = <Py_ssize_t*> allocate_zeroed(rois.num_rois + 1, sizeof(Py_ssize_t))
-    if pooling.windows == NULL or plan.first == NULL or executor.parallel_for(executor, measure_loop, pooling, rois.num_rois, 16):
+    if pooling.extents == NULL or plan.first == NULL or executor.parallel_for(executor, measure_loop, pooling, rois.num_rois, 16):
         return -1
     for roi in range(rois.num_rois):
         if plan.first[roi + 1] == CROWDED:
@@ -169,7 +169,7 @@ cdef api int roi_align_operator(const void* arguments, const Executor* executor)
     free(plan.taps)
     free(plan.ends)
     free(plan.first)
-    free(pooling.windows)
+    free(pooling.extents)
     return failed
 
 

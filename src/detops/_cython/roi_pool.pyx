@@ -6,7 +6,7 @@ include "scalar.pxi"
 include "buffers.pxi"
 include "parallel_for.pxi"
 include "rois.pxi"
-include "windows.pxi"
+include "roi_pooling.pxi"
 include "../_core/roi.py"
 
 
@@ -26,32 +26,32 @@ cdef int place_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noe
     cdef const Rois* rois = pooling.rois
     cdef const real* box
     cdef Py_ssize_t roi, start, size
-    cdef Window* window
+    cdef Extent* extent
     for roi in range(begin, end):
-        window = &pooling.windows[roi]
-        window.top = window.bottom = window.left = window.right = 0
-        window.empty = 0
+        extent = &pooling.extents[roi]
+        extent.top = extent.bottom = extent.left = extent.right = 0
+        extent.empty = 0
         if is_placed(rois, roi):
             box = box_of(rois, roi)
             start, size = pool_side(box[1], box[3], <real> rois.spatial_scale)
-            window.top, window.bottom = pool_range(start, size, 1, 0, rois.height)
+            extent.top, extent.bottom = pool_range(start, size, 1, 0, rois.height)
             start, size = pool_side(box[0], box[2], <real> rois.spatial_scale)
-            window.left, window.right = pool_range(start, size, 1, 0, rois.width)
+            extent.left, extent.right = pool_range(start, size, 1, 0, rois.width)
         else:
-            window.empty = <real> NAN
+            extent.empty = <real> NAN
     return 0
 
 
 cdef void largest(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                  unaliased tile) noexcept nogil:
+                  restricted tile) noexcept nogil:
     """Take the largest element of each bin: row by row, so that neighboring steps raise different bins."""
     cdef const Rois* rois = pooling.rois
     cdef const real* box = box_of(rois, roi)
     cdef Py_ssize_t lanes = block.lanes
-    cdef Py_ssize_t stride = (block.window.right - block.window.left) * lanes
-    cdef const real* origin = block.start - block.window.top * stride - block.window.left * lanes
+    cdef Py_ssize_t stride = (block.extent.right - block.extent.left) * lanes
+    cdef const real* origin = block.start - block.extent.top * stride - block.extent.left * lanes
     cdef const real* source
-    cdef unaliased best
+    cdef restricted best
     cdef Py_ssize_t i, j, k, y, x, start_y, size_y, start_x, size_x, top, bottom, left, right
     start_y, size_y = pool_side(box[1], box[3], <real> rois.spatial_scale)
     start_x, size_x = pool_side(box[0], box[2], <real> rois.spatial_scale)
@@ -81,13 +81,13 @@ cdef api int roi_pool_operator(const void* arguments, const Executor* executor) 
     cdef int failed = -1
     memset(&pooling, 0, sizeof(Pooling))
     pooling.rois, pooling.pool = <const Rois*> arguments, largest
-    pooling.windows = <Window*> allocate(pooling.rois.num_rois * sizeof(Window))
-    if pooling.windows != NULL:
+    pooling.extents = <Extent*> allocate(pooling.rois.num_rois * sizeof(Extent))
+    if pooling.extents != NULL:
         failed = executor.parallel_for(executor, place_loop, &pooling, pooling.rois.num_rois, 1024) or order_rois(&pooling)
         while not failed and next_image(&pooling):
             failed = pool_image(&pooling, executor)
     free(pooling.order)
-    free(pooling.windows)
+    free(pooling.extents)
     return failed
 
 

@@ -97,20 +97,20 @@ cdef int measure_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) n
     cdef const Rois* rois = pooling.rois
     cdef const Plan* plan = <const Plan*> pooling.plan
     cdef Py_ssize_t roi
-    cdef Window* window
+    cdef Extent* extent
     cdef Side y, x
     for roi in range(begin, end):
-        window = &pooling.windows[roi]
-        window.top = window.bottom = window.left = window.right = 0
-        window.empty = 0
+        extent = &pooling.extents[roi]
+        extent.top = extent.bottom = extent.left = extent.right = 0
+        extent.empty = 0
         if not sides_of(rois, roi, &y, &x):
-            window.empty = <real> NAN
+            extent.empty = <real> NAN
         elif exceeds_points(y.bins, y.grid, x.bins, x.grid):
             plan.first[roi + 1] = CROWDED
         elif y.grid > 0 and x.grid > 0:
             plan.first[roi + 1] = (
-                measure_side(&y, rois.mode == RoiMode.AVG, &window.top, &window.bottom)
-                + measure_side(&x, rois.mode == RoiMode.AVG, &window.left, &window.right))
+                measure_side(&y, rois.mode == RoiMode.AVG, &extent.top, &extent.bottom)
+                + measure_side(&x, rois.mode == RoiMode.AVG, &extent.left, &extent.right))
     return 0
 
 
@@ -123,7 +123,7 @@ cdef int plan_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     cdef Py_ssize_t* ends
     cdef Side y, x
     for roi in range(begin, end):
-        if area(&pooling.windows[roi]) > 0:
+        if area(&pooling.extents[roi]) > 0:
             sides_of(rois, roi, &y, &x)
             ends = plan.ends + roi * (y.bins + x.bins)
             middle = plan_side(&y, rois.mode == RoiMode.AVG, plan.taps, plan.first[roi], ends)

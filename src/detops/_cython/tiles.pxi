@@ -53,7 +53,7 @@ cdef inline void locate(
         for i in range(tile.points):
             tile.fraction[axis][i] = unnormalize(grid[i * axes + axis], size, align_corners)
         for i in range(tile.points):
-            tile.fraction[axis][i] = confine(tile.fraction[axis][i], size, border, align_corners)
+            tile.fraction[axis][i] = clip_coordinate(tile.fraction[axis][i], size, border, align_corners)
         for i in range(tile.points):
             tile.first[axis][i], fraction = first_tap(tile.fraction[axis][i], taps)
             tile.fraction[axis][i] = fraction

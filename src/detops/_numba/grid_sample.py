@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from detops._core.sampling import confine, first_tap, tap_index, tap_weight, unnormalize
+from detops._core.sampling import clip_coordinate, first_tap, tap_index, tap_weight, unnormalize
 from detops._numba.parallel import jit, parallel_for
 
 
@@ -11,7 +11,7 @@ def place(grid, sizes, taps, border, align_corners, at, weight):
     """Find the taps of one point along each axis: rows of (at, weight) are x, y, z."""
     for axis in range(grid.shape[0]):
         size = sizes[axis]
-        position = confine(unnormalize(grid[axis], size, align_corners), size, border, align_corners)
+        position = clip_coordinate(unnormalize(grid[axis], size, align_corners), size, border, align_corners)
         first, fraction = first_tap(position, taps)
         for tap in range(taps):
             at[axis, tap] = tap_index(first + tap, size, border, align_corners)

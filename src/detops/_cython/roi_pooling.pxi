@@ -5,7 +5,7 @@ from libc.math cimport NAN
 
 include "allocate.pxi"
 include "transpose.pxi"
-include "lanes.pxi"
+include "block_channels.pxi"
 
 cdef enum:
     # Bins that are pooled before they are written out.
@@ -13,7 +13,7 @@ cdef enum:
     # How often the rois of an image must cover the elements that are copied, so that the copy is worth its cost.
     COVER = 2
 
-cdef struct Window:
+cdef struct Extent:
     # The elements that a roi needs: rows [top, bottom) and columns [left, right).
     Py_ssize_t top
     Py_ssize_t bottom
@@ -22,10 +22,10 @@ cdef struct Window:
     # The value of its bins where it needs no elements.
     real empty
 
-# Some channels of a window, innermost.
+# Some channels of an extent, innermost.
 cdef struct Block:
     const real* start
-    Window window
+    Extent extent
     Py_ssize_t lanes
 
 cdef struct Pooling:
@@ -33,15 +33,15 @@ cdef struct Pooling:
     const void* plan
     # Pools the rows [begin, end) of a roi's bins to (bins, lanes).
     void (*pool)(const Pooling* pooling, Py_ssize_t roi, const Block* block, Py_ssize_t begin, Py_ssize_t end,
-                 unaliased tile) noexcept nogil
-    Window* windows
+                 restricted tile) noexcept nogil
+    Extent* extents
     # The rois of one image after the other; those of the current one.
     Py_ssize_t* order
     Py_ssize_t first
     Py_ssize_t count
     Py_ssize_t image
-    # Their common window, and its copy in which each block has its slot; NULL: no copy, and a block is one channel.
-    Window window
+    # Their common extent, and its copy in which each block has its slot; NULL: no copy, and a block is one channel.
+    Extent extent
     real* copy
     Py_ssize_t first_block
     Py_ssize_t blocks
@@ -52,8 +52,8 @@ cdef inline const real* box_of(const Rois* rois, Py_ssize_t roi) noexcept nogil:
     return rois.rois + roi * rois.roi_columns + rois.roi_columns - 4
 
 
-cdef inline Py_ssize_t area(const Window* window) noexcept nogil:
-    return max(window.bottom - window.top, 0) * max(window.right - window.left, 0)
+cdef inline Py_ssize_t area(const Extent* extent) noexcept nogil:
+    return max(extent.bottom - extent.top, 0) * max(extent.right - extent.left, 0)
 
 
 cdef inline const real* plane_of(const Pooling* pooling, Py_ssize_t channel) noexcept nogil:
@@ -62,11 +62,11 @@ cdef inline const real* plane_of(const Pooling* pooling, Py_ssize_t channel) noe
 
 
 cdef inline Py_ssize_t lanes_of(const Pooling* pooling, Py_ssize_t block) noexcept nogil:
-    return min(pooling.rois.channels - block * LANES, LANES)
+    return min(pooling.rois.channels - block * BLOCK_CHANNELS, BLOCK_CHANNELS)
 
 
 cdef inline real* slot_of(const Pooling* pooling, Py_ssize_t block) noexcept nogil:
-    return pooling.copy + (block - pooling.first_block) * area(&pooling.window) * LANES
+    return pooling.copy + (block - pooling.first_block) * area(&pooling.extent) * BLOCK_CHANNELS
 
 
 cdef inline void fill(real* target, real value, Py_ssize_t count) noexcept nogil:
@@ -76,11 +76,11 @@ cdef inline void fill(real* target, real value, Py_ssize_t count) noexcept nogil
 
 
 cdef int gather_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is one row of one block of the common window."""
+    """One item is one row of one block of the common extent."""
     cdef const Pooling* pooling = <const Pooling*> arguments
-    cdef const Window* window = &pooling.window
-    cdef Py_ssize_t height = window.bottom - window.top
-    cdef Py_ssize_t width = window.right - window.left
+    cdef const Extent* extent = &pooling.extent
+    cdef Py_ssize_t height = extent.bottom - extent.top
+    cdef Py_ssize_t width = extent.right - extent.left
     cdef Py_ssize_t map_width = pooling.rois.width
     cdef Py_ssize_t plane = pooling.rois.height * map_width
     cdef Py_ssize_t item, block, lanes, y, left, right
@@ -89,12 +89,12 @@ cdef int gather_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     for item in range(begin, end):
         block, y = pooling.first_block + item // height, item % height
         lanes = lanes_of(pooling, block)
-        source = plane_of(pooling, block * LANES) + (window.top + y) * map_width + window.left
+        source = plane_of(pooling, block * BLOCK_CHANNELS) + (extent.top + y) * map_width + extent.left
         target = slot_of(pooling, block) + y * width * lanes
         # In runs of a line of the cache, so that the planes, often a power of two apart, do not evict each other.
         left = 0
         while left < width:
-            right = min(left + LANES, width)
+            right = min(left + BLOCK_CHANNELS, width)
             transpose(source + left, plane, target + left * lanes, lanes, lanes, right - left)
             left = right
     return 0
@@ -108,25 +108,25 @@ cdef int pool_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     cdef Py_ssize_t row_count = min(max(TILE // rois.out_width, <Py_ssize_t> 1), rois.out_height)
     cdef Py_ssize_t item, number, roi, channel, row, last
     cdef Block block
-    cdef real* tile = <real*> allocate(row_count * rois.out_width * LANES * sizeof(real))
+    cdef real* tile = <real*> allocate(row_count * rois.out_width * BLOCK_CHANNELS * sizeof(real))
     if tile == NULL:
         return -1
-    block.window = pooling.window
+    block.extent = pooling.extent
     for item in range(begin, end):
         number, roi = pooling.first_block + item // pooling.count, pooling.order[pooling.first + item % pooling.count]
         if pooling.copy == NULL:
             channel, block.lanes = number, 1
             block.start = plane_of(pooling, channel)
         else:
-            channel, block.lanes = number * LANES, lanes_of(pooling, number)
+            channel, block.lanes = number * BLOCK_CHANNELS, lanes_of(pooling, number)
             block.start = slot_of(pooling, number)
         row = 0
         while row < rois.out_height:
             last = min(row + row_count, rois.out_height)
-            if area(&pooling.windows[roi]) > 0:
+            if area(&pooling.extents[roi]) > 0:
                 pooling.pool(pooling, roi, &block, row, last, tile)
             else:
-                fill(tile, pooling.windows[roi].empty, (last - row) * rois.out_width * block.lanes)
+                fill(tile, pooling.extents[roi].empty, (last - row) * rois.out_width * block.lanes)
             transpose(tile, block.lanes, rois.out + (roi * rois.channels + channel) * bins + row * rois.out_width, bins,
                       (last - row) * rois.out_width, block.lanes)
             row = last
@@ -134,36 +134,36 @@ cdef int pool_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noex
     return 0
 
 
-cdef Py_ssize_t find_common_window(Pooling* pooling) noexcept nogil:
+cdef Py_ssize_t find_common_extent(Pooling* pooling) noexcept nogil:
     """Find what the current rois need together; return the sum of what each needs."""
     cdef Py_ssize_t needed = 0
     cdef Py_ssize_t i
-    cdef Window* common = &pooling.window
-    cdef const Window* window
+    cdef Extent* common = &pooling.extent
+    cdef const Extent* extent
     common.top, common.bottom = pooling.rois.height, 0
     common.left, common.right = pooling.rois.width, 0
     for i in range(pooling.first, pooling.first + pooling.count):
-        window = &pooling.windows[pooling.order[i]]
-        if area(window) > 0:
-            needed += area(window)
-            common.top, common.bottom = min(common.top, window.top), max(common.bottom, window.bottom)
-            common.left, common.right = min(common.left, window.left), max(common.right, window.right)
+        extent = &pooling.extents[pooling.order[i]]
+        if area(extent) > 0:
+            needed += area(extent)
+            common.top, common.bottom = min(common.top, extent.top), max(common.bottom, extent.bottom)
+            common.left, common.right = min(common.left, extent.left), max(common.right, extent.right)
     return needed
 
 
 cdef int pool_image(Pooling* pooling, const Executor* executor) noexcept nogil:
     """Pool the current rois, all of one image: twice as many blocks at a time as there are threads."""
     cdef Py_ssize_t channels = pooling.rois.channels
-    cdef Py_ssize_t blocks = (channels + LANES - 1) // LANES
-    cdef Py_ssize_t needed = find_common_window(pooling)
-    cdef Window* common = &pooling.window
+    cdef Py_ssize_t blocks = (channels + BLOCK_CHANNELS - 1) // BLOCK_CHANNELS
+    cdef Py_ssize_t needed = find_common_extent(pooling)
+    cdef Extent* common = &pooling.extent
     cdef int failed = 0
     pooling.first_block, pooling.copy = 0, NULL
     if channels == 1 or needed < COVER * area(common) or needed == 0:
         common.top, common.bottom, common.left, common.right = 0, pooling.rois.height, 0, pooling.rois.width
         return executor.parallel_for(executor, pool_loop, pooling, channels * pooling.count, 32)
     pooling.blocks = min(blocks, 2 * <Py_ssize_t> executor.threads)
-    pooling.copy = <real*> allocate(pooling.blocks * area(common) * min(channels, LANES) * sizeof(real))
+    pooling.copy = <real*> allocate(pooling.blocks * area(common) * min(channels, BLOCK_CHANNELS) * sizeof(real))
     if pooling.copy == NULL:
         return -1
     while pooling.first_block < blocks and not failed:
@@ -178,11 +178,11 @@ cdef int pool_image(Pooling* pooling, const Executor* executor) noexcept nogil:
 cdef inline Py_ssize_t rank(const Pooling* pooling, Py_ssize_t roi) noexcept nogil:
     """Order of rois: by image, and by their first row, so that what one has read is in the cache for the next."""
     cdef Py_ssize_t height = pooling.rois.height
-    return pooling.rois.images[roi] * (height + 1) + min(pooling.windows[roi].top, height)
+    return pooling.rois.images[roi] * (height + 1) + min(pooling.extents[roi].top, height)
 
 
 cdef int order_rois(Pooling* pooling) noexcept nogil:
-    """Sort the rois, whose windows are known, by rank; the caller frees the memory."""
+    """Sort the rois, whose extents are known, by rank; the caller frees the memory."""
     cdef const Rois* rois = pooling.rois
     cdef Py_ssize_t ranks = rois.batch * (rois.height + 1)
     cdef Py_ssize_t roi, i
