@@ -1,10 +1,10 @@
 """Overlaps of boxes."""
 
 from .boxes import anchors_of
-from .common import Operator
+from .common import Benchmark
 
 
-class BoxIou(Operator):
+class BoxIou(Benchmark):
     """Each box with each."""
 
     operator = "box_iou"

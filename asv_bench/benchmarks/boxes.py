@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import Operator
+from .common import Benchmark
 
 
 def anchors_of(rng, count):
@@ -11,7 +11,7 @@ def anchors_of(rng, count):
     return np.concatenate([low, low + rng.uniform(8, 300, low.shape)], 1)
 
 
-class DecodeBbox(Operator):
+class DecodeBbox(Benchmark):
     """Boxes relative to anchors."""
 
     operator = "decode_bbox"
@@ -21,7 +21,7 @@ class DecodeBbox(Operator):
         return (rng.normal(0, 0.5, (count, 4)).astype(dtype), anchors_of(rng, count).astype(dtype)), {}
 
 
-class EncodeBbox(Operator):
+class EncodeBbox(Benchmark):
     """Anchors relative to each other."""
 
     operator = "encode_bbox"

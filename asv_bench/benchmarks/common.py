@@ -10,12 +10,12 @@ import detops
 from detops.runtime._registry import BACKENDS, available
 
 
-class Operator(ABC):
+class Benchmark(ABC):
     """Times one public operator on every backend that runs here.
 
     A subclass names the operator and its sizes, and makes the arguments::
 
-        class Cummax(Operator):
+        class Cummax(Benchmark):
             operator = "cummax"
             sizes = {"rows": ((64, 100_000), 1), "columns": ((100_000, 64), 0)}
 

@@ -1,9 +1,9 @@
 """Running extremes."""
 
-from .common import Operator
+from .common import Benchmark
 
 
-class Cummax(Operator):
+class Cummax(Benchmark):
     """Along rows, and along columns."""
 
     operator = "cummax"

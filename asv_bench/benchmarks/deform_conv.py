@@ -1,9 +1,9 @@
 """Deformable convolution."""
 
-from .common import Operator
+from .common import Benchmark
 
 
-class DeformConv2d(Operator):
+class DeformConv2d(Benchmark):
     """3x3 kernels, modulated."""
 
     operator = "deform_conv2d"

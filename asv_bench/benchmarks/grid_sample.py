@@ -1,9 +1,9 @@
 """Sampling at the points of a grid."""
 
-from .common import Operator
+from .common import Benchmark
 
 
-class GridSample(Operator):
+class GridSample(Benchmark):
     """Random points of a deep map, and every pixel of an image."""
 
     operator = "grid_sample"

@@ -1,9 +1,9 @@
 """Instance normalization."""
 
-from .common import Operator
+from .common import Benchmark
 
 
-class InstanceNorm(Operator):
+class InstanceNorm(Benchmark):
     """Large maps, and many small ones."""
 
     operator = "instance_norm"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import Operator
+from .common import Benchmark
 
 
 def boxes_at(rng, count, dtype, spacing=30.0):
@@ -12,7 +12,7 @@ def boxes_at(rng, count, dtype, spacing=30.0):
     return boxes.astype(dtype), rng.random(count).astype(dtype)
 
 
-class Nms(Operator):
+class Nms(Benchmark):
     """All boxes against each other, at one density."""
 
     operator = "nms"
@@ -22,7 +22,7 @@ class Nms(Operator):
         return (*boxes_at(rng, count, dtype), 0.5), {}
 
 
-class BatchedNms(Operator):
+class BatchedNms(Benchmark):
     """As many labels as COCO has."""
 
     operator = "batched_nms"
@@ -32,7 +32,7 @@ class BatchedNms(Operator):
         return (*boxes_at(rng, count, dtype, 3.0), rng.integers(0, 80, count), 0.5), {}
 
 
-class NonMaxSuppression(Operator):
+class NonMaxSuppression(Benchmark):
     """The boxes of a one-stage detector: few of its scores are high."""
 
     operator = "non_max_suppression"

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .common import Operator
+from .common import Benchmark
 
 
-class RoiAlign(Operator):
+class RoiAlign(Benchmark):
     """Proposals of 24 to 480 pixels on a map with a stride of 4 or 16."""
 
     operator = "roi_align"

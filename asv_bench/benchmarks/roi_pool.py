@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .common import Operator
+from .common import Benchmark
 
 
-class RoiPool(Operator):
+class RoiPool(Benchmark):
     """Proposals of 24 to 480 pixels on the map of a VGG network."""
 
     operator = "roi_pool"

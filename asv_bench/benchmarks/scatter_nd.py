@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .common import Operator
+from .common import Benchmark
 
 
-class ScatterNd(Operator):
+class ScatterNd(Benchmark):
     """Scalars, rows, and pairs of indices."""
 
     operator = "scatter_nd"

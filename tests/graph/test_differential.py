@@ -6,7 +6,7 @@ import os
 import pytest
 
 from detops.graph.ops import _ops_onnx, _ops_tf
-from detops.graph.ops._ops import Operator
+from detops.graph.ops._ops import Definition
 
 from . import differential, tf_differential
 
@@ -74,7 +74,7 @@ def test_a_wrong_rule_would_be_seen(op: str, monkeypatch: pytest.MonkeyPatch) ->
             return [value]
         return list(right.apply(run, node, values))
 
-    monkeypatch.setitem(_ops_onnx.ONNX, op, Operator(right.kind, right.data, wrong))
+    monkeypatch.setitem(_ops_onnx.ONNX, op, Definition(right.kind, right.data, wrong))
     _, problems = differential.run_many(SEED, COUNT)
     assert problems
     assert all(problem.startswith(f"WRONG {op}") for problem in problems)

@@ -10,13 +10,13 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import detops.onnx
-from detops.onnx._table import Operator
+from detops.onnx._table import NodeType
 
 onnxruntime.set_default_logger_severity(4)  # errors are raised as well; the log would only repeat them
 
 
 def model(
-    operator: Operator,
+    operator: NodeType,
     inputs: Sequence[np.ndarray | None],
     attributes: Mapping[str, Any],
     *,
@@ -60,7 +60,7 @@ def model(
     )
 
 
-def feeds(operator: Operator, inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
+def feeds(operator: NodeType, inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
     """Return the inputs of such a model by name."""
     return {declared.name: array for declared, array in zip(operator.inputs, inputs, strict=False) if array is not None}
 

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from detops.onnx._table import OPERATORS, Attribute, Input, Operator
+from detops.onnx._table import OPERATORS, Attribute, Input, NodeType
 from detops.testing import STRATEGIES
 
 Node = tuple[list[np.ndarray | None], dict[str, Any]]
 NATIVE = [operator for operator in OPERATORS if operator.native]
 
 
-def typed(operator: Operator, node: Node, types: Sequence[str]) -> Node:
+def typed(operator: NodeType, node: Node, types: Sequence[str]) -> Node:
     """Return the node with inputs of these types, one of the operator's combinations."""
     inputs, attributes = node
     with np.errstate(over="ignore"):
@@ -22,7 +22,7 @@ def typed(operator: Operator, node: Node, types: Sequence[str]) -> Node:
 
 
 @st.composite
-def nodes(draw: st.DrawFn, operator: Operator) -> Node:
+def nodes(draw: st.DrawFn, operator: NodeType) -> Node:
     """Nodes of an operator, with arrays in float64; cast them with `typed`."""
     fixed = {"score_threshold": draw(st.sampled_from([-0.5, 0.0, 0.5]))}
     function = "cummax" if operator.family == "cumulative" else operator.family
@@ -43,7 +43,7 @@ def nodes(draw: st.DrawFn, operator: Operator) -> Node:
     return inputs, attributes
 
 
-def _required(operator: Operator, arrays: dict[str, Any]) -> dict[str, Any]:
+def _required(operator: NodeType, arrays: dict[str, Any]) -> dict[str, Any]:
     """Arrays that mean the same, with those that the operator's nodes have to hold."""
     wanted = {each.argument for each in operator.inputs if each.required}
     meant = dict(arrays)

@@ -9,7 +9,7 @@ import onnx
 from hypothesis import strategies as st
 from onnx import helper
 
-from detops.onnx._table import OPERATORS, Operator, find
+from detops.onnx._table import OPERATORS, NodeType, find
 
 TYPES = ("float16", "float32", "float64", "int64")
 DOMAINS = ("mmcv", "mmdeploy", "detops", "", "ai.onnx", "com.microsoft", "elsewhere")
@@ -44,7 +44,7 @@ class Drawn:
 
 
 @st.composite
-def _attributes(draw: st.DrawFn, operator: Operator) -> dict[str, Any]:
+def _attributes(draw: st.DrawFn, operator: NodeType) -> dict[str, Any]:
     """What the node must hold, and sometimes a value of whatever kind, or one that is missing."""
     names = [each.name for each in operator.attributes]
     found = {name: value for name, value in REQUIRED.items() if name in names}
@@ -55,7 +55,7 @@ def _attributes(draw: st.DrawFn, operator: Operator) -> dict[str, Any]:
     return found
 
 
-def _array(operator: Operator, argument: str, dtype: str) -> np.ndarray:
+def _array(operator: NodeType, argument: str, dtype: str) -> np.ndarray:
     shape = SHAPES.get(argument, ())
     if operator.family == "non_max_suppression_padded":
         shape = {"boxes": (1, 3, 4), "scores": (1, 1, 3)}.get(argument, ())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detops.onnx._table import OPERATORS, Operator
+from detops.onnx._table import OPERATORS, NodeType
 from tests.onnx.models import feeds, model, run_native, run_reference
 from tests.support.json_cases import FOLDER, Subcase, decoding, settled, subcases
 
@@ -28,12 +28,12 @@ SAME = {
 ALONE = {"EncodeBbox", "roi_pool", "MMCVRoIPool", "graph_only"}
 
 
-def find(domain: str, name: str) -> Operator:
+def find(domain: str, name: str) -> NodeType:
     """The operator of a name, in its newest version."""
     return [each for each in OPERATORS if (each.domain, each.name) == (domain, name)][-1]
 
 
-def convolutions(case: Subcase) -> Iterator[tuple[Operator, Attributes]]:
+def convolutions(case: Subcase) -> Iterator[tuple[NodeType, Attributes]]:
     """ONNX's node, and those of MMCV, which has one with a mask and one without mask and bias."""
     yield find("", "DeformConv"), case.attributes
     modulated = "mask" in case.inputs
@@ -50,7 +50,7 @@ def convolutions(case: Subcase) -> Iterator[tuple[Operator, Attributes]]:
             yield find(domain, f"MMCV{'Modulated' * modulated}DeformConv2d"), renamed
 
 
-def decodes(case: Subcase) -> Iterator[tuple[Operator, Attributes]]:
+def decodes(case: Subcase) -> Iterator[tuple[NodeType, Attributes]]:
     """The two nodes, where they have the options."""
     options = decoding(case)
     if options is not None:
@@ -59,7 +59,7 @@ def decodes(case: Subcase) -> Iterator[tuple[Operator, Attributes]]:
             yield find("detops", "DecodeBbox"), {key: options[key] for key in case.attributes}
 
 
-def nodes(case: Subcase) -> Iterator[tuple[Operator, Attributes]]:
+def nodes(case: Subcase) -> Iterator[tuple[NodeType, Attributes]]:
     """The nodes of a case, with their attributes."""
     if case.operator == "DeformConv":
         return convolutions(case)
@@ -72,7 +72,7 @@ def nodes(case: Subcase) -> Iterator[tuple[Operator, Attributes]]:
 SPELLINGS = {"deltas": "box_predictions", "X": "x", "W": "weight", "B": "bias"}
 
 
-def inputs_of(operator: Operator, case: Subcase) -> list[np.ndarray | None]:
+def inputs_of(operator: NodeType, case: Subcase) -> list[np.ndarray | None]:
     """The inputs of a node in its order."""
     if case.operator not in ("DeformConv", "DecodeBbox"):
         return list(case.inputs.values())
@@ -93,7 +93,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("case", "operator", "attributes", "engine"), CASES)
-def test_bug_reports(case: Subcase, operator: Operator, attributes: Attributes, engine: Any) -> None:
+def test_bug_reports(case: Subcase, operator: NodeType, attributes: Attributes, engine: Any) -> None:
     inputs = inputs_of(operator, case)
     proto, given = model(operator, inputs, attributes), feeds(operator, inputs)
     if case.raises:

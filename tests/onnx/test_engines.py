@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import detops
 from detops.onnx._reference import run
-from detops.onnx._table import Operator
+from detops.onnx._table import NodeType
 from tests.onnx.models import feeds, model, run_native, run_reference
 from tests.onnx.nodes import NATIVE, nodes, typed
 
@@ -21,7 +21,7 @@ COMBINATIONS = [
 ]
 
 
-def types_of(operator: Operator, first: str, differ: bool) -> list[tuple[str, ...]]:
+def types_of(operator: NodeType, first: str, differ: bool) -> list[tuple[str, ...]]:
     """The combinations of types that begin with one: those that have no other floats, or those that have."""
     floats = [
         [dtype for each, dtype in zip(operator.inputs, types, strict=True) if each.dtype == "T"]
@@ -41,7 +41,7 @@ def same(got: list[np.ndarray], wanted: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize(("operator", "dtype"), COMBINATIONS)
-def test_engines_agree(operator: Operator, dtype: str) -> None:
+def test_engines_agree(operator: NodeType, dtype: str) -> None:
     @settings(max_examples=30)
     @given(st.data())
     def check(data: st.DataObject) -> None:
@@ -57,7 +57,7 @@ def test_engines_agree(operator: Operator, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("operator", "dtype"), [each for each in COMBINATIONS if types_of(*each.values, differ=True)])
-def test_engines_agree_on_mixed_types(operator: Operator, dtype: str) -> None:
+def test_engines_agree_on_mixed_types(operator: NodeType, dtype: str) -> None:
     @settings(max_examples=20)
     @given(st.data())
     def check(data: st.DataObject) -> None:
@@ -75,13 +75,13 @@ def test_engines_agree_on_mixed_types(operator: Operator, dtype: str) -> None:
 @pytest.mark.parametrize(
     "operator", [each for each in NATIVE if each.family == "cumulative"], ids=lambda each: each.name
 )
-def test_cumulative_takes_all_numbers(operator: Operator, dtype: str) -> None:
+def test_cumulative_takes_all_numbers(operator: NodeType, dtype: str) -> None:
     x = np.array([[3, 1, 1], [0, 2, 1]]).astype(dtype)
     wanted = getattr(detops, operator.name)(x, 1)
     same(run_native(model(operator, [x], {"dim": 1}), {"input": x}), list(wanted))
 
 
-def find(title: str) -> Operator:
+def find(title: str) -> NodeType:
     (operator,) = (operator for operator in NATIVE if operator.title == title)
     return operator
 

@@ -15,7 +15,7 @@ import detops.onnx
 from detops.demo import DATA
 from detops.graph import _schema, fuse_decode_bbox
 from detops.onnx._schemas import deregister_schemas
-from detops.onnx._table import OPERATORS, Operator, attribute_arguments, find
+from detops.onnx._table import OPERATORS, NodeType, attribute_arguments, find
 from docs import exported_nodes
 from tests.graph.models import decode_model
 from tests.onnx.models import feeds, model, run_reference
@@ -41,7 +41,7 @@ def checked(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("operator", OURS, ids=lambda each: each.title)
-def test_types_and_shapes_are_those_of_the_results(operator: Operator) -> None:
+def test_types_and_shapes_are_those_of_the_results(operator: NodeType) -> None:
     by_data = operator.family in ("nms", "non_max_suppression_padded")  # how many boxes are selected
 
     @settings(max_examples=40)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 import detops.onnx
-from detops.onnx._table import Operator
+from detops.onnx._table import NodeType
 from tests.onnx.models import feeds, model, run_native
 from tests.onnx.nodes import NATIVE, nodes, typed
 from tests.onnx.test_cases import find
@@ -30,7 +30,7 @@ def are_right(results: list[np.ndarray]) -> bool:
 
 
 @pytest.mark.parametrize("operator", NATIVE, ids=lambda each: f"{each.title}-{min(each.versions)}")
-def test_inferred_shapes_are_those_of_the_results(operator: Operator) -> None:
+def test_inferred_shapes_are_those_of_the_results(operator: NodeType) -> None:
     @settings(max_examples=60)
     @given(st.data())
     def check(data: st.DataObject) -> None:

@@ -140,13 +140,13 @@ def _pages(operator: str) -> Iterator[str]:
 
 def _measured() -> set[str]:
     from asv_bench import benchmarks
-    from asv_bench.benchmarks.common import Operator
+    from asv_bench.benchmarks.common import Benchmark
 
     return {
         value.operator
         for module in pkgutil.iter_modules(benchmarks.__path__)
         for value in vars(importlib.import_module(f"{benchmarks.__name__}.{module.name}")).values()
-        if isinstance(value, type) and issubclass(value, Operator) and value is not Operator
+        if isinstance(value, type) and issubclass(value, Benchmark) and value is not Benchmark
     }
 
 

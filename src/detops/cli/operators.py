@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from detops.onnx._functions import Key, bodies, called, local_functions
-from detops.onnx._table import Operator, attribute_arguments, find
+from detops.onnx._table import NodeType, attribute_arguments, find
 
 if TYPE_CHECKING:
     from detops.cli.decodes import Section
@@ -62,7 +62,7 @@ class Place:
     is_call: bool = False  # of a function of the model
 
     @property
-    def operator(self) -> Operator | None:
+    def operator(self) -> NodeType | None:
         """The operator that the node stands for in a model of these opsets; None where detops has none."""
         return find(self.node.domain, self.node.op_type, self.versions.get(self.node.domain, 1))
 
@@ -136,7 +136,7 @@ def _verdict(place: Place) -> tuple[bool, str]:
     return (False, f"node {node.name or ', '.join(node.output)}: {why}") if why else (True, _who(place))
 
 
-def _wrong_attribute(operator: Operator, node: Any) -> str:
+def _wrong_attribute(operator: NodeType, node: Any) -> str:
     import onnx
 
     try:

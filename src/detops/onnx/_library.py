@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from detops.onnx._slots import Slots, slots
-from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, Operator, attribute_argument
+from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, NodeType, attribute_argument
 from detops.runtime import _registry
 
 DOMAINS = ("mmcv", "mmdeploy", "detops")
@@ -174,7 +174,7 @@ def _native() -> Any:
     return native
 
 
-def _row(operator: Operator) -> dict[str, Any]:
+def _row(operator: NodeType) -> dict[str, Any]:
     places = slots(operator.family)
     settled = [*operator.fixed, *(declared.argument for declared in operator.attributes)]
     if sorted(settled) != sorted(places.attributes):
@@ -198,19 +198,19 @@ def _row(operator: Operator) -> dict[str, Any]:
     }
 
 
-def _has_other_forms(operator: Operator) -> bool:
+def _has_other_forms(operator: NodeType) -> bool:
     """Whether older opset versions define the operator in another form."""
     return any(
         (each.domain, each.name) == (operator.domain, operator.name) and each is not operator for each in OPERATORS
     )
 
 
-def _overload(operator: Operator, types: tuple[str, ...]) -> tuple[tuple[str, ...], str, list[Any]]:
+def _overload(operator: NodeType, types: tuple[str, ...]) -> tuple[tuple[str, ...], str, list[Any]]:
     computed = _computed(operator, types)
     return types, computed, _capsules(operator.function.kernels, computed)
 
 
-def _computed(operator: Operator, types: tuple[str, ...]) -> str:
+def _computed(operator: NodeType, types: tuple[str, ...]) -> str:
     """The type that kernels compute inputs of these types in: at least float32 for floats."""
     free = [dtype for each, dtype in zip(operator.inputs, types, strict=True) if each.dtype == "T"]
     if free[0] not in FLOATS:
@@ -220,7 +220,7 @@ def _computed(operator: Operator, types: tuple[str, ...]) -> str:
     return np.result_type(*(free[:1] if typed else free), np.float32).name
 
 
-def _attribute(operator: Operator, places: Slots, declared: Attribute) -> dict[str, Any]:
+def _attribute(operator: NodeType, places: Slots, declared: Attribute) -> dict[str, Any]:
     code = functools.partial(_code, operator, declared.argument)
     required = declared.default is REQUIRED
     return {
@@ -234,7 +234,7 @@ def _attribute(operator: Operator, places: Slots, declared: Attribute) -> dict[s
     }
 
 
-def _code(operator: Operator, argument: str, value: Any) -> Any:
+def _code(operator: NodeType, argument: str, value: Any) -> Any:
     """A value of a public function's argument as numbers."""
     if isinstance(value, str):
         return operator.function.option(argument).words[value]

@@ -15,7 +15,7 @@ from onnx.reference.ops import load_op
 
 import detops
 from detops.onnx._functions import called, local_functions
-from detops.onnx._table import OPERATORS, Operator, attribute_arguments, find
+from detops.onnx._table import OPERATORS, NodeType, attribute_arguments, find
 
 
 def reference_ops() -> list[type[OpRun]]:
@@ -105,7 +105,7 @@ def _linked(own: OpRun, attributes: dict[str, Any]) -> dict[str, Any]:
     return {each.ref_attr_name: attributes[each.name] for each in own.onnx_node.attribute if each.ref_attr_name}
 
 
-def _applies(operator: Operator, inputs: Sequence[Any], attributes: dict[str, Any]) -> bool:
+def _applies(operator: NodeType, inputs: Sequence[Any], attributes: dict[str, Any]) -> bool:
     """Whether the public function takes a node of the default domain. Of what is wrong with it that one speaks."""
     for declared, value in zip(operator.inputs, inputs, strict=False):
         if declared.dtype == "T" and value is not None and _kind(value) not in operator.dtypes:
@@ -161,7 +161,7 @@ def evaluator(model: str | onnx.ModelProto) -> ReferenceEvaluator:
     return type("Evaluator", (_Evaluator,), {"local": functions})(without)
 
 
-def run(operator: Operator, inputs: Sequence[Any], attributes: dict[str, Any]) -> tuple[Any, ...]:
+def run(operator: NodeType, inputs: Sequence[Any], attributes: dict[str, Any]) -> tuple[Any, ...]:
     """Compute an operator of the table from a node's inputs (None for an absent one) and attributes."""
     try:
         arguments = {
@@ -178,7 +178,7 @@ def run(operator: Operator, inputs: Sequence[Any], attributes: dict[str, Any]) -
     return tuple(results) if isinstance(results, tuple) else (results,)
 
 
-def _input_arguments(operator: Operator, inputs: Sequence[Any]) -> dict[str, Any]:
+def _input_arguments(operator: NodeType, inputs: Sequence[Any]) -> dict[str, Any]:
     if len(inputs) > len(operator.inputs):
         raise ValueError(f"expected at most {len(operator.inputs)} inputs, got {len(inputs)}")
     arguments = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from detops.onnx._table import OPERATORS, REQUIRED, Operator, attribute_arguments
+from detops.onnx._table import OPERATORS, REQUIRED, NodeType, attribute_arguments
 
 # Attributes that nodes have and that the kernels don't read.
 _UNREAD = {
@@ -76,7 +76,7 @@ def deregister_schemas() -> None:
             defs.deregister_schema(*_registered.pop())
 
 
-def _schema(operator: Operator, version: int) -> Any:
+def _schema(operator: NodeType, version: int) -> Any:
     from onnx import defs
 
     option = defs.OpSchema.FormalParameterOption
@@ -118,7 +118,7 @@ def _tensor(dtype: str) -> str:
     return f"tensor({_TYPES.get(dtype, dtype)})"
 
 
-def _attributes(operator: Operator) -> list[Any]:
+def _attributes(operator: NodeType) -> list[Any]:
     from onnx import defs
 
     kinds = {"int": "INT", "float": "FLOAT", "string": "STRING", "ints": "INTS", "floats": "FLOATS", "tensor": "TENSOR"}
@@ -134,7 +134,7 @@ def _attributes(operator: Operator) -> list[Any]:
     ]
 
 
-def _inference(operator: Operator) -> Callable[[Any], None]:
+def _inference(operator: NodeType) -> Callable[[Any], None]:
     def infer(context: Any) -> None:
         import onnx
 
@@ -149,7 +149,7 @@ def _inference(operator: Operator) -> Callable[[Any], None]:
     return infer
 
 
-def result_types(operator: Operator, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Any]:
+def result_types(operator: NodeType, types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Any]:
     """Return the types of a node's results from those of its inputs and its attributes; None where nothing is known.
 
     A dimension is given where every run that does not fail has it.
@@ -181,7 +181,7 @@ def _element(dtype: str) -> int:
     return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def _dims(operator: Operator, types: Sequence[Any], attributes: Mapping[str, Any]) -> Dims | None:
+def _dims(operator: NodeType, types: Sequence[Any], attributes: Mapping[str, Any]) -> Dims | None:
     """Return the dimensions of the results; None where not even their number is known."""
     inputs = {
         declared.argument: _dims_of(kind)

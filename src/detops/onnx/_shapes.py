@@ -15,7 +15,7 @@ from typing import Any
 
 from detops.onnx._functions import Key, bodies, local_functions
 from detops.onnx._schemas import result_types
-from detops.onnx._table import Operator, find
+from detops.onnx._table import NodeType, find
 
 SMALL_TENSOR = 4096  # bytes; larger initializers are left out
 
@@ -37,7 +37,7 @@ _PRODUCTS = ("FusedMatMul", "TransposeMatMul")
 
 _BLOCKED = "com.microsoft.nchwc"  # operators on float images whose channels lie in blocks
 
-Lookup = Callable[[Key], Operator | None]
+Lookup = Callable[[Key], NodeType | None]
 
 
 def inferred(model: Any) -> Any:
@@ -48,7 +48,7 @@ def inferred(model: Any) -> Any:
     functions = local_functions(model)
 
     @functools.cache
-    def lookup(key: Key) -> Operator | None:
+    def lookup(key: Key) -> NodeType | None:
         return None if known(key) else find(*key, versions.get(key[0], 1))
 
     def known(key: Key) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from detops.onnx._table import OPERATORS, Operator
+from detops.onnx._table import OPERATORS, NodeType
 
 # A family, and what its constants begin with.
 PREFIXES = {
@@ -45,7 +45,7 @@ def slots(family: str) -> Slots:
     )
 
 
-def _settled(row: Operator) -> tuple[str, ...]:
+def _settled(row: NodeType) -> tuple[str, ...]:
     return (*(each.argument for each in row.attributes), *row.fixed)
 
 

@@ -57,7 +57,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Operator:
+class NodeType:
     """An operator of a domain.
 
     ``family`` names the function that computes it, ``fixed`` the arguments that the operator itself settles,
@@ -114,8 +114,8 @@ def _optional(name: str, argument: str, dtype: str = "T", like: str = "") -> Inp
     return Input(name, argument, dtype, required=False, like=like)
 
 
-def _onnx(name: str, family: str, versions: tuple[int, ...], *rest: Any, **more: Any) -> Operator:
-    return replace(Operator("", name, family, *rest, **more), versions=versions)
+def _onnx(name: str, family: str, versions: tuple[int, ...], *rest: Any, **more: Any) -> NodeType:
+    return replace(NodeType("", name, family, *rest, **more), versions=versions)
 
 
 _ROI_SIZE = (
@@ -179,7 +179,7 @@ _INSTANCE_NORM = (
 _SCATTER_INPUTS = (Input("data", "data"), Input("indices", "indices", "int64"), Input("updates", "updates"))
 
 
-def _scatter_nd(version: int, *reductions: str) -> Operator:
+def _scatter_nd(version: int, *reductions: str) -> NodeType:
     words = {word: word for word in reductions}
     attributes = (Attribute("reduction", "reduction", "string", "none", words=words),) if reductions else ()
     return _onnx(
@@ -257,10 +257,10 @@ _DEFAULT = (
 )
 
 
-def _exported_anywhere(domain: str) -> tuple[Operator, ...]:
+def _exported_anywhere(domain: str) -> tuple[NodeType, ...]:
     """The operators that MMCV has written in the default domain, too."""
     return (
-        Operator(
+        NodeType(
             domain,
             "MMCVDeformConv2d",
             "deform_conv2d",
@@ -270,7 +270,7 @@ def _exported_anywhere(domain: str) -> tuple[Operator, ...]:
             (*_MMCV_CONV_OPTIONS, Attribute("im2col_step", "im2col_step", "int", None)),
             fixed={"kernel_shape": ()},
         ),
-        Operator(
+        NodeType(
             domain,
             "MMCVModulatedDeformConv2d",
             "deform_conv2d",
@@ -285,14 +285,14 @@ def _exported_anywhere(domain: str) -> tuple[Operator, ...]:
             _MMCV_CONV_OPTIONS,
             fixed={"kernel_shape": (), "im2col_step": None},
         ),
-        Operator(domain, "MMCVInstanceNormalization", "instance_norm", *_INSTANCE_NORM),
+        NodeType(domain, "MMCVInstanceNormalization", "instance_norm", *_INSTANCE_NORM),
     )
 
 
-def _exported(domain: str) -> tuple[Operator, ...]:
+def _exported(domain: str) -> tuple[NodeType, ...]:
     """The operators that MMCV or MMDeploy write: either has used the other's domain."""
     return (
-        Operator(
+        NodeType(
             domain,
             "MMCVRoiAlign",
             "roi_align",
@@ -306,7 +306,7 @@ def _exported(domain: str) -> tuple[Operator, ...]:
                 Attribute("aligned", "aligned", "int", 1),
             ),
         ),
-        Operator(
+        NodeType(
             domain,
             "grid_sampler",
             "grid_sample",
@@ -319,9 +319,9 @@ def _exported(domain: str) -> tuple[Operator, ...]:
             ),
             fixed={"reflect_first": True},
         ),
-        Operator(domain, "TRTInstanceNormalization", "instance_norm", *_INSTANCE_NORM),
+        NodeType(domain, "TRTInstanceNormalization", "instance_norm", *_INSTANCE_NORM),
         *(
-            Operator(
+            NodeType(
                 domain,
                 name,
                 "cumulative",
@@ -337,8 +337,8 @@ def _exported(domain: str) -> tuple[Operator, ...]:
     )
 
 
-def _padded_suppression(domain: str) -> Operator:
-    return Operator(
+def _padded_suppression(domain: str) -> NodeType:
+    return NodeType(
         domain,
         "NonMaxSuppression",
         "non_max_suppression_padded",
@@ -354,7 +354,7 @@ def _padded_suppression(domain: str) -> Operator:
     )
 
 
-_SUPPRESSION = Operator(
+_SUPPRESSION = NodeType(
     "mmcv",
     "NonMaxSuppression",
     "nms",
@@ -369,7 +369,7 @@ _BOXES = (
 )
 _AXIS = Attribute("axis", "axis", "int", -1)
 _DETOPS = (
-    Operator(
+    NodeType(
         "detops",
         "DecodeBbox",
         "decode_bbox",
@@ -377,7 +377,7 @@ _DETOPS = (
         (Attribute("decode_clip", "decode_clip", "float", math.inf), _AXIS),
         fixed={"lower_clip": -math.inf, "scales": (1.0, 1.0, 1.0, 1.0), "means": (0.0, 0.0, 0.0, 0.0)},
     ),
-    Operator(
+    NodeType(
         "detops",
         "DecodeBboxV2",
         "decode_bbox",
@@ -405,7 +405,7 @@ OPERATORS = (
 )
 
 
-def find(domain: str, name: str, version: int) -> Operator | None:
+def find(domain: str, name: str, version: int) -> NodeType | None:
     """Return what a node means in a model that imports this version of its domain; None if we have no such operator."""
     best = None
     for operator in OPERATORS:
@@ -414,7 +414,7 @@ def find(domain: str, name: str, version: int) -> Operator | None:
     return best
 
 
-def attribute_arguments(operator: Operator, attributes: dict[str, Any]) -> dict[str, Any]:
+def attribute_arguments(operator: NodeType, attributes: dict[str, Any]) -> dict[str, Any]:
     """Return what a node's attributes mean as arguments of the public function; unknown attributes are not read."""
     return {declared.argument: attribute_argument(declared, attributes) for declared in operator.attributes}
 

@@ -16,7 +16,7 @@ from detops.testing.arguments import FLOATS, array, boxes, integers
 
 Options = dict[str, Any]
 Arrays = dict[str, Any]
-Call = tuple[Arrays, Options]
+Drawn = tuple[Arrays, Options]
 
 COUNTS = st.integers(0, 9)
 SIDES = st.integers(1, 5)
@@ -59,7 +59,7 @@ def values(option: Option) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def calls(draw: st.DrawFn, operator: str, dtype: str, **fixed: Any) -> Call:
+def calls(draw: st.DrawFn, operator: str, dtype: str, **fixed: Any) -> Drawn:
     """Calls of an operator whose float arrays have a dtype; ``fixed`` are options that are not to be drawn."""
     options = {
         each.name: fixed[each.name] if each.name in fixed else draw(values(each))
@@ -257,6 +257,6 @@ ARRAYS: dict[str, Callable[[st.DrawFn, str, Options], Arrays]] = {
     "scatter_nd": scatter_nd,
 }
 
-STRATEGIES: dict[str, Callable[..., st.SearchStrategy[Call]]] = {
+STRATEGIES: dict[str, Callable[..., st.SearchStrategy[Drawn]]] = {
     operator: functools.partial(calls, operator) for operator in ARRAYS
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from detops.graph._finding import Refusal
 from detops.graph.model._view import Graph, Node
-from detops.graph.ops._ops import Foreign, Operator, Run, Symbolic, Table
+from detops.graph.ops._ops import Definition, Foreign, Run, Symbolic, Table
 from detops.graph.ops._ops_onnx import ONNX
 from detops.graph.ops._ops_tf import TENSORFLOW
 from detops.graph.symbols._forms import NODE, OVERHEAD, Budget
@@ -25,7 +25,7 @@ def table_of(graph: Graph) -> Table:
     return ONNX if graph.dialect == "onnx" else TENSORFLOW
 
 
-def operator_of(graph: Graph, node: Node | None) -> Operator | None:
+def operator_of(graph: Graph, node: Node | None) -> Definition | None:
     """Return what a node's operator means; None where the proof doesn't know it."""
     return None if node is None else table_of(graph).get(node.op)
 

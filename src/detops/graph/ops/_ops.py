@@ -49,7 +49,7 @@ Kind = Literal["move", "arithmetic", "shape", "constant"]
 
 
 @dataclass(frozen=True)
-class Operator:
+class Definition:
     """An operator: its kind, which inputs carry data (None: all), and what it does."""
 
     kind: Kind
@@ -64,7 +64,7 @@ class Operator:
         return tuple(node.inputs[index] for index in picked if index < len(node.inputs) and node.inputs[index])
 
 
-Table = dict[str, Operator]
+Table = dict[str, Definition]
 
 
 def register(
@@ -74,7 +74,7 @@ def register(
 
     def enter(function: Function) -> Function:
         for name in names.split():
-            table[name] = Operator(kind, None if kind in ("arithmetic", "constant") else data, function)
+            table[name] = Definition(kind, None if kind in ("arithmetic", "constant") else data, function)
         return function
 
     return enter

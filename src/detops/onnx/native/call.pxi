@@ -26,7 +26,7 @@ cdef struct Kernel:
     const Overload* overload
     Value values[MAX_ATTRIBUTES]
 
-cdef struct Call:
+cdef struct NodeCall:
     const Row* row
     const Kernel* kernel  # NULL while shapes are inferred
     const Value* values  # by slot
@@ -60,7 +60,7 @@ cdef int parallel_for_session(
     const Executor* executor, loop_t loop, const void* arguments, Py_ssize_t items, Py_ssize_t grain
 ) noexcept nogil:
     """The executor of ONNX Runtime: the session's own threads, where its version lends them."""
-    cdef const Call* call = <const Call*> executor.pool
+    cdef const NodeCall* call = <const NodeCall*> executor.pool
     cdef Job job
     job.size = max(grain, <Py_ssize_t> 1)
     cdef Py_ssize_t parts = (items + job.size - 1) // job.size
@@ -77,7 +77,7 @@ cdef int parallel_for_session(
     return -job.failed
 
 
-cdef int run_kernel(Call* call, int which, const void* arguments) noexcept nogil:
+cdef int run_kernel(NodeCall* call, int which, const void* arguments) noexcept nogil:
     """Run a kernel of the call's operator."""
     cdef Executor executor
     executor.parallel_for = parallel_for_session
@@ -113,7 +113,7 @@ cdef void count_elements(Tensor* tensor) noexcept nogil:
     tensor.size = extent(tensor, 0, tensor.rank)
 
 
-cdef int check_rank(Call* call, size_t rank, Tensor* tensor, const char* name) noexcept nogil:
+cdef int check_rank(NodeCall* call, size_t rank, Tensor* tensor, const char* name) noexcept nogil:
     if rank > MAX_RANK:
         snprintf(call.message, MESSAGE, "%s: expected at most %d axes, got %d", name, <int> MAX_RANK, <int> rank)
         return -1
@@ -122,7 +122,7 @@ cdef int check_rank(Call* call, size_t rank, Tensor* tensor, const char* name) n
     return 0
 
 
-cdef int read_shape(Call* call, const void* info, Tensor* tensor, const char* name) noexcept nogil:
+cdef int read_shape(NodeCall* call, const void* info, Tensor* tensor, const char* name) noexcept nogil:
     cdef size_t rank = 0
     call.status = (<get_size_t> call.api[GET_DIMENSIONS_COUNT])(info, &rank)
     if call.status is not NULL or check_rank(call, rank, tensor, name):
@@ -131,7 +131,7 @@ cdef int read_shape(Call* call, const void* info, Tensor* tensor, const char* na
     return 0 if call.status is NULL else -1
 
 
-cdef int read_shape_of_value(Call* call, void* value, Tensor* tensor, const char* name) noexcept nogil:
+cdef int read_shape_of_value(NodeCall* call, void* value, Tensor* tensor, const char* name) noexcept nogil:
     cdef void* info = NULL
     cdef const int64_t* shape = NULL
     cdef size_t rank = 0
@@ -173,7 +173,7 @@ cdef void* converted(const void* source, int type, int computed, Py_ssize_t coun
     return made
 
 
-cdef int fetch_input(Call* call, const Input* declared, size_t index) noexcept nogil:
+cdef int fetch_input(NodeCall* call, const Input* declared, size_t index) noexcept nogil:
     cdef Tensor* tensor = &call.inputs[declared.slot]
     cdef int computed = call.kernel.overload.computed
     cdef void* value = NULL
@@ -197,7 +197,7 @@ cdef int fetch_input(Call* call, const Input* declared, size_t index) noexcept n
     return 0
 
 
-cdef int out_of_memory(Call* call) noexcept nogil:
+cdef int out_of_memory(NodeCall* call) noexcept nogil:
     snprintf(call.message, MESSAGE, "not enough memory")
     return -1
 
@@ -206,7 +206,7 @@ cdef int type_of_output(const Row* row, const Overload* overload, size_t index) 
     return row.outputs[index].type or overload.types[0]
 
 
-cdef int place_output(Call* call, int index) noexcept nogil:
+cdef int place_output(NodeCall* call, int index) noexcept nogil:
     """Ask ONNX Runtime for the memory of a result whose shape is planned."""
     cdef Tensor* tensor = &call.outputs[index]
     cdef void* value = NULL
@@ -228,7 +228,7 @@ cdef int place_output(Call* call, int index) noexcept nogil:
     return 0
 
 
-cdef void finish(Call* call, bint done) noexcept nogil:
+cdef void finish(NodeCall* call, bint done) noexcept nogil:
     """Round what was computed in float32, and free all scratch memory."""
     cdef Tensor* tensor
     cdef int i
@@ -246,7 +246,7 @@ cdef void finish(Call* call, bint done) noexcept nogil:
     free(call.scratch)
 
 
-cdef Status outcome(Call* call) noexcept nogil:
+cdef Status outcome(NodeCall* call) noexcept nogil:
     """The error of a call that failed: ONNX Runtime's own, or ours with the operator's name before it."""
     cdef char[MESSAGE] message
     if call.status is not NULL:
@@ -255,7 +255,7 @@ cdef Status outcome(Call* call) noexcept nogil:
     return make_status(call.api, ORT_INVALID_ARGUMENT, message)
 
 
-cdef void begin_call(Call* call, const Row* row, const Value* values, Api api, void* context) noexcept nogil:
+cdef void begin_call(NodeCall* call, const Row* row, const Value* values, Api api, void* context) noexcept nogil:
     cdef int i
     call.row, call.values, call.api, call.context = row, values, api, context
     call.kernel = NULL
@@ -269,7 +269,7 @@ cdef void begin_call(Call* call, const Row* row, const Value* values, Api api, v
         call.outputs[i].data = call.outputs[i].memory = NULL
 
 
-cdef int perform(Call* call, size_t inputs) noexcept nogil:
+cdef int perform(NodeCall* call, size_t inputs) noexcept nogil:
     """All steps of a call, until one fails."""
     cdef int i
     for i in range(min(call.row.input_count, <int> inputs)):
@@ -287,7 +287,7 @@ cdef int perform(Call* call, size_t inputs) noexcept nogil:
 
 cdef Status kernel_compute(void* subject, void* context) noexcept nogil:
     cdef const Kernel* kernel = <const Kernel*> subject
-    cdef Call call
+    cdef NodeCall call
     cdef int failed
     cdef size_t inputs = 0
     begin_call(&call, kernel.row, kernel.values, kernel.api, context)

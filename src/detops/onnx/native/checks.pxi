@@ -6,7 +6,7 @@
 cdef int64_t CAP = 1 << 61
 
 
-cdef int wrong_shape(Call* call, int slot, const char* wanted) noexcept nogil:
+cdef int wrong_shape(NodeCall* call, int slot, const char* wanted) noexcept nogil:
     """Say which shape an input should have, and which it has."""
     cdef const Tensor* tensor = &call.inputs[slot]
     cdef char[MESSAGE] shape
@@ -20,7 +20,7 @@ cdef int wrong_shape(Call* call, int slot, const char* wanted) noexcept nogil:
     return REFUSED
 
 
-cdef int wrong_value(Call* call, int slot, const char* wanted) noexcept nogil:
+cdef int wrong_value(NodeCall* call, int slot, const char* wanted) noexcept nogil:
     """Say what an attribute should be, and what it is."""
     cdef const Value* value = &call.values[slot]
     cdef char[MESSAGE] got
@@ -32,13 +32,13 @@ cdef int wrong_value(Call* call, int slot, const char* wanted) noexcept nogil:
     return REFUSED
 
 
-cdef int wrong_number(Call* call, int slot, const char* wanted) noexcept nogil:
+cdef int wrong_number(NodeCall* call, int slot, const char* wanted) noexcept nogil:
     snprintf(call.message, MESSAGE, "%s: expected %s, got %g", attribute_name(call, slot), wanted,
              call.values[slot].number[0])
     return REFUSED
 
 
-cdef const char* input_name(const Call* call, int slot) noexcept nogil:
+cdef const char* input_name(const NodeCall* call, int slot) noexcept nogil:
     cdef int i
     for i in range(call.row.input_count):
         if call.row.inputs[i].slot == slot:
@@ -46,7 +46,7 @@ cdef const char* input_name(const Call* call, int slot) noexcept nogil:
     return ""
 
 
-cdef const char* attribute_name(const Call* call, int slot) noexcept nogil:
+cdef const char* attribute_name(const NodeCall* call, int slot) noexcept nogil:
     cdef int i
     for i in range(call.row.attribute_count):
         if call.row.attributes[i].slot == slot:
@@ -69,19 +69,19 @@ cdef bint differ(const Tensor* one, int axis, const Tensor* other, int other_axi
     return known(one, axis) and is_other(other, other_axis, one.shape[axis])
 
 
-cdef void take(Call* call, int output, int axis, const Tensor* source, int source_axis) noexcept nogil:
+cdef void take(NodeCall* call, int output, int axis, const Tensor* source, int source_axis) noexcept nogil:
     """Plan a dimension that is one of an input's, whatever its number is."""
     call.outputs[output].shape[axis] = source.shape[source_axis]
     call.outputs[output].symbols[axis] = source.symbols[source_axis]
 
 
-cdef void settle(Call* call, int output, int axis, int64_t length, bint from_known) noexcept nogil:
+cdef void settle(NodeCall* call, int output, int axis, int64_t length, bint from_known) noexcept nogil:
     """Plan a dimension that is computed. Of unknown dimensions it is open: stand-ins prove nothing about other numbers."""
     call.outputs[output].shape[axis] = length
     call.outputs[output].symbols[axis] = 0 if from_known else OPEN
 
 
-cdef void copy_shape(Call* call, int slot, int output) noexcept nogil:
+cdef void copy_shape(NodeCall* call, int slot, int output) noexcept nogil:
     """Plan a result of an input's shape."""
     cdef int i
     call.outputs[output].rank = call.inputs[slot].rank

@@ -27,7 +27,7 @@ cdef int symbol_of(Symbols* symbols, const char* name) noexcept nogil:
     return symbols.count
 
 
-cdef int infer_input(Call* call, Symbols* symbols, const Input* declared, size_t index) noexcept nogil:
+cdef int infer_input(NodeCall* call, Symbols* symbols, const Input* declared, size_t index) noexcept nogil:
     """Fill an input's shape; -1 where not even the number of its axes is known."""
     cdef Tensor* tensor = &call.inputs[declared.slot]
     cdef const char* names[MAX_RANK]
@@ -52,7 +52,7 @@ cdef int infer_input(Call* call, Symbols* symbols, const Input* declared, size_t
     return 0 if tensor.rank or not declared.required else -1
 
 
-cdef int infer_inputs(Call* call, Symbols* symbols) noexcept nogil:
+cdef int infer_inputs(NodeCall* call, Symbols* symbols) noexcept nogil:
     cdef size_t count = 0
     cdef int i
     call.status = (<get_size_t> call.api[SHAPE_INFER_CONTEXT_GET_INPUT_COUNT])(call.context, &count)
@@ -64,7 +64,7 @@ cdef int infer_inputs(Call* call, Symbols* symbols) noexcept nogil:
     return 0
 
 
-cdef Status set_shape(Call* call, int index, const Symbols* symbols) noexcept nogil:
+cdef Status set_shape(NodeCall* call, int index, const Symbols* symbols) noexcept nogil:
     """Tell ONNX Runtime the shape of a result, if none of its dimensions is open: it would take -1 for a number."""
     cdef Tensor* tensor = &call.outputs[index]
     cdef const char* names[MAX_RANK]
@@ -96,7 +96,7 @@ cdef Status infer_output_shape(const CustomOp* op, void* context) noexcept nogil
     cdef Value[MAX_ATTRIBUTES] values
     cdef Symbols symbols
     cdef Source source
-    cdef Call call
+    cdef NodeCall call
     cdef Status status
     cdef int i
     begin_call(&call, (<const Op*> op).row, values, (<const Op*> op).api, context)

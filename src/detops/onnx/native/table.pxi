@@ -44,7 +44,7 @@ cdef struct Overload:
     int computed  # the type that the kernels take
     operator_t kernels[MAX_KERNELS]
 
-cdef struct Call
+cdef struct NodeCall
 
 cdef enum:  # what a step may return but 0
     REFUSED = -1
@@ -52,7 +52,7 @@ cdef enum:  # what a step may return but 0
 
 # Of a family of operators: plan checks shapes and sets those of the results, compute runs the kernel. Where the size of
 # a result depends on data, plan leaves it open, compute writes to scratch memory, and deliver places the results.
-ctypedef int (*step_t)(Call* call) noexcept nogil
+ctypedef int (*step_t)(NodeCall* call) noexcept nogil
 
 cdef struct Row:
     const char* domain

@@ -17,7 +17,7 @@ cdef bint anchors_fit(const Tensor* predictions, const Tensor* anchors, int axis
     return True
 
 
-cdef int plan_decode_bbox(Call* call) noexcept nogil:
+cdef int plan_decode_bbox(NodeCall* call) noexcept nogil:
     cdef const Tensor* predictions = &call.inputs[BOX_IN_BOX_PREDICTIONS]
     cdef const Tensor* anchors = &call.inputs[BOX_IN_ANCHORS]
     cdef int64_t axis = call.values[BOX_AXIS].whole[0]
@@ -48,7 +48,7 @@ cdef int plan_decode_bbox(Call* call) noexcept nogil:
     return 0
 
 
-cdef int compute_decode_bbox(Call* call) noexcept nogil:
+cdef int compute_decode_bbox(NodeCall* call) noexcept nogil:
     cdef const Tensor* predictions = &call.inputs[BOX_IN_BOX_PREDICTIONS]
     cdef int axis = <int> call.values[BOX_AXIS].whole[0]
     cdef Boxes boxes

@@ -1,7 +1,7 @@
 # cummax and cummin
 
 
-cdef int plan_cumulative(Call* call) noexcept nogil:
+cdef int plan_cumulative(NodeCall* call) noexcept nogil:
     cdef int64_t axes = max(call.inputs[SCAN_IN_X].rank, 1)
     if not -axes <= call.values[SCAN_AXIS].whole[0] < axes:
         snprintf(call.message, MESSAGE, "%s: expected an axis from %d to %d, got %lld", attribute_name(call, SCAN_AXIS),
@@ -12,7 +12,7 @@ cdef int plan_cumulative(Call* call) noexcept nogil:
     return 0
 
 
-cdef int compute_cumulative(Call* call) noexcept nogil:
+cdef int compute_cumulative(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[SCAN_IN_X]
     cdef int axis = <int> call.values[SCAN_AXIS].whole[0]
     cdef Cumulative scan

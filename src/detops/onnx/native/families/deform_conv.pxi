@@ -1,7 +1,7 @@
 # MMCVDeformConv2d, MMCVModulatedDeformConv2d and DeformConv
 
 
-cdef int plan_conv_options(Call* call) noexcept nogil:
+cdef int plan_conv_options(NodeCall* call) noexcept nogil:
     cdef const Value* padding = &call.values[CONV_PADDING]
     cdef int i, j
     for i in range(CONV_STRIDE, CONV_DILATION + 1):
@@ -16,7 +16,7 @@ cdef int plan_conv_options(Call* call) noexcept nogil:
     return 0
 
 
-cdef int plan_conv_weight(Call* call) noexcept nogil:
+cdef int plan_conv_weight(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[CONV_IN_X]
     cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     cdef const Value* kernel = &call.values[CONV_KERNEL_SHAPE]
@@ -34,7 +34,7 @@ cdef int plan_conv_weight(Call* call) noexcept nogil:
     return 0
 
 
-cdef int64_t planes_of(const Call* call) noexcept nogil:
+cdef int64_t planes_of(const NodeCall* call) noexcept nogil:
     """How many planes a mask has; OPEN where that is not known."""
     cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     if not (known(weight, 2) and known(weight, 3)):
@@ -47,7 +47,7 @@ cdef bint fits(const Tensor* tensor, const Tensor* out, int64_t planes) noexcept
         not differ(tensor, 2, out, 2) and not differ(tensor, 3, out, 3))
 
 
-cdef int plan_windows(Call* call, int axis) noexcept nogil:
+cdef int plan_windows(NodeCall* call, int axis) noexcept nogil:
     """One of the two last axes of the result."""
     cdef const Tensor* x = &call.inputs[CONV_IN_X]
     cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
@@ -62,7 +62,7 @@ cdef int plan_windows(Call* call, int axis) noexcept nogil:
     return 0
 
 
-cdef int plan_deform_conv(Call* call) noexcept nogil:
+cdef int plan_deform_conv(NodeCall* call) noexcept nogil:
     cdef const Tensor* offset = &call.inputs[CONV_IN_OFFSET]
     cdef const Tensor* bias = &call.inputs[CONV_IN_BIAS]
     cdef Tensor* out = &call.outputs[0]
@@ -89,12 +89,12 @@ cdef int plan_deform_conv(Call* call) noexcept nogil:
     return 0
 
 
-cdef const real* data_of(const Call* call, int slot) noexcept nogil:
+cdef const real* data_of(const NodeCall* call, int slot) noexcept nogil:
     """An input's elements, NULL where it is absent."""
     return <const real*> call.inputs[slot].data if call.inputs[slot].present else NULL
 
 
-cdef int compute_deform_conv(Call* call) noexcept nogil:
+cdef int compute_deform_conv(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[CONV_IN_X]
     cdef const Tensor* weight = &call.inputs[CONV_IN_WEIGHT]
     cdef const Tensor* out = &call.outputs[0]

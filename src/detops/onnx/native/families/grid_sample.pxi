@@ -1,7 +1,7 @@
 # grid_sampler and GridSample
 
 
-cdef int plan_grid_sample(Call* call) noexcept nogil:
+cdef int plan_grid_sample(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[GRID_IN_X]
     cdef const Tensor* grid = &call.inputs[GRID_IN_GRID]
     cdef int i
@@ -22,7 +22,7 @@ cdef int plan_grid_sample(Call* call) noexcept nogil:
     return 0
 
 
-cdef int compute_grid_sample(Call* call) noexcept nogil:
+cdef int compute_grid_sample(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[GRID_IN_X]
     cdef const Tensor* output = &call.outputs[0]
     cdef GridSample sample

@@ -1,7 +1,7 @@
 # MMCVInstanceNormalization, TRTInstanceNormalization and InstanceNormalization
 
 
-cdef int plan_instance_norm(Call* call) noexcept nogil:
+cdef int plan_instance_norm(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[NORM_IN_X]
     cdef const Tensor* each
     cdef int i
@@ -18,7 +18,7 @@ cdef int plan_instance_norm(Call* call) noexcept nogil:
     return 0
 
 
-cdef int compute_instance_norm(Call* call) noexcept nogil:
+cdef int compute_instance_norm(NodeCall* call) noexcept nogil:
     cdef const Tensor* x = &call.inputs[NORM_IN_X]
     cdef InstanceNorm norm
     if x.size == 0:

@@ -1,7 +1,7 @@
 # The NonMaxSuppression that MMCV prepares for TensorRT, whose result is filled up with -1
 
 
-cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noexcept nogil:
+cdef int number_or_input(NodeCall* call, int attribute, int slot, Value* value) noexcept nogil:
     """A number that a node holds as an attribute or takes as an input of one element; UNKNOWN before there is data."""
     cdef const Tensor* tensor = &call.inputs[slot]
     value[0] = call.values[attribute]
@@ -18,7 +18,7 @@ cdef int number_or_input(Call* call, int attribute, int slot, Value* value) noex
     return 0
 
 
-cdef int nms_limit(Call* call, int64_t* limit) noexcept nogil:
+cdef int nms_limit(NodeCall* call, int64_t* limit) noexcept nogil:
     """How many boxes each class may give; OPEN before that is known."""
     cdef Value value
     cdef const Tensor* boxes = &call.inputs[NMS_IN_BOXES]
@@ -35,7 +35,7 @@ cdef int nms_limit(Call* call, int64_t* limit) noexcept nogil:
     return 0
 
 
-cdef int plan_nms(Call* call) noexcept nogil:
+cdef int plan_nms(NodeCall* call) noexcept nogil:
     cdef const Tensor* boxes = &call.inputs[NMS_IN_BOXES]
     cdef const Tensor* scores = &call.inputs[NMS_IN_SCORES]
     cdef int64_t limit = 0
@@ -55,14 +55,14 @@ cdef int plan_nms(Call* call) noexcept nogil:
     return 0
 
 
-cdef int check_iou_threshold(Call* call, double threshold) noexcept nogil:
+cdef int check_iou_threshold(NodeCall* call, double threshold) noexcept nogil:
     if 0 <= threshold <= 1:
         return 0
     snprintf(call.message, MESSAGE, "iou_threshold: expected a number from 0 to 1, got %.9g", threshold)
     return REFUSED
 
 
-cdef int compute_nms(Call* call) noexcept nogil:
+cdef int compute_nms(NodeCall* call) noexcept nogil:
     cdef const Tensor* scores = &call.inputs[NMS_IN_SCORES]
     cdef NonMaxSuppression work
     cdef SelectedRows rows
@@ -108,7 +108,7 @@ cdef int compute_nms(Call* call) noexcept nogil:
 # The NonMaxSuppression that MMCV's exporter writes: the boxes that are kept, as many as they are
 
 
-cdef int plan_keep(Call* call) noexcept nogil:
+cdef int plan_keep(NodeCall* call) noexcept nogil:
     cdef const Tensor* boxes = &call.inputs[KEEP_IN_BOXES]
     cdef const Tensor* scores = &call.inputs[KEEP_IN_SCORES]
     if boxes.rank != 2 or is_other(boxes, 1, 4):
@@ -124,7 +124,7 @@ cdef int plan_keep(Call* call) noexcept nogil:
     return 0
 
 
-cdef int compute_keep(Call* call) noexcept nogil:
+cdef int compute_keep(NodeCall* call) noexcept nogil:
     cdef Nms work
     cdef long long* selected
     work.count = call.inputs[KEEP_IN_SCORES].shape[0]
@@ -149,7 +149,7 @@ cdef int compute_keep(Call* call) noexcept nogil:
     return run_kernel(call, KEEP_RUN_NMS, &work)
 
 
-cdef int deliver_keep(Call* call) noexcept nogil:
+cdef int deliver_keep(NodeCall* call) noexcept nogil:
     cdef const long long* selected = <const long long*> call.scratch
     call.outputs[0].shape[0] = selected[call.inputs[KEEP_IN_SCORES].shape[0]]
     if place_output(call, 0):

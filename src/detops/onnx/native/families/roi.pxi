@@ -4,7 +4,7 @@ cdef enum:
     MAX_POINTS = 1 << 24  # samples of one roi
 
 
-cdef int plan_rois(Call* call, int scale) noexcept nogil:
+cdef int plan_rois(NodeCall* call, int scale) noexcept nogil:
     """Check the inputs of an operator on rois, all of which number them alike, and the attribute that is the scale."""
     cdef const Tensor* features = &call.inputs[ROI_IN_FEATURES]
     cdef const Tensor* rois = &call.inputs[ROI_IN_ROIS]
@@ -25,7 +25,7 @@ cdef int plan_rois(Call* call, int scale) noexcept nogil:
     return 0
 
 
-cdef int plan_roi_align(Call* call) noexcept nogil:
+cdef int plan_roi_align(NodeCall* call) noexcept nogil:
     cdef int i
     if plan_rois(call, ROI_SPATIAL_SCALE):
         return REFUSED
@@ -39,7 +39,7 @@ cdef int plan_roi_align(Call* call) noexcept nogil:
     return 0
 
 
-cdef int find_images(Call* call, long long* images) noexcept nogil:
+cdef int find_images(NodeCall* call, long long* images) noexcept nogil:
     """Find the number of each roi's image: the first column of the rois, or an input of its own."""
     cdef const Tensor* rois = &call.inputs[ROI_IN_ROIS]
     cdef const Tensor* apart = &call.inputs[ROI_IN_BATCH_INDICES]
@@ -57,7 +57,7 @@ cdef int find_images(Call* call, long long* images) noexcept nogil:
     return 0
 
 
-cdef void describe_rois(Call* call, Rois* rois, const long long* images, double scale) noexcept nogil:
+cdef void describe_rois(NodeCall* call, Rois* rois, const long long* images, double scale) noexcept nogil:
     cdef const Tensor* features = &call.inputs[ROI_IN_FEATURES]
     cdef const Tensor* output = &call.outputs[0]
     rois.features = <const real*> features.data
@@ -71,7 +71,7 @@ cdef void describe_rois(Call* call, Rois* rois, const long long* images, double 
     rois.spatial_scale = scale
 
 
-cdef int compute_roi_align(Call* call) noexcept nogil:
+cdef int compute_roi_align(NodeCall* call) noexcept nogil:
     cdef Py_ssize_t count = call.outputs[0].shape[0]
     cdef Rois rois
     cdef Py_ssize_t crowded = -1
@@ -96,7 +96,7 @@ cdef int compute_roi_align(Call* call) noexcept nogil:
 # MaxRoiPool
 
 
-cdef int plan_roi_pool(Call* call) noexcept nogil:
+cdef int plan_roi_pool(NodeCall* call) noexcept nogil:
     cdef const Value* size = &call.values[POOL_OUTPUT_SIZE]
     if plan_rois(call, POOL_SPATIAL_SCALE):
         return REFUSED
@@ -107,7 +107,7 @@ cdef int plan_roi_pool(Call* call) noexcept nogil:
     return 0
 
 
-cdef int compute_roi_pool(Call* call) noexcept nogil:
+cdef int compute_roi_pool(NodeCall* call) noexcept nogil:
     cdef Rois rois
     cdef int failed
     cdef long long* images = <long long*> allocate((call.outputs[0].shape[0] + 1) * sizeof(long long))
