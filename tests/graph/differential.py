@@ -18,8 +18,8 @@ import onnx
 from onnx import helper
 
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph.model._graph import Node
 from detops.graph.model._onnx_io import _attributes
-from detops.graph.model._view import Node
 from detops.graph.ops._ops import Run, Symbolic
 from detops.graph.ops._ops_onnx import ONNX
 from detops.graph.symbols import _sizes

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from detops.graph import find_decode_bbox
 from detops.graph.search import _find
-from detops.graph.symbols._forms import Budget
+from detops.graph.symbols._expressions import Budget
 
 from .models import DATA, decode_model
 from .test_tensorflow import graph_def

@@ -53,7 +53,7 @@ def test_a_wrong_rule_would_be_seen(op: str, monkeypatch: pytest.MonkeyPatch) ->
     """What was wrong once: Flatten with a negative axis, Slice backwards from before the axis, no axes to reduce."""
     import numpy as np
 
-    from detops.graph.model._view import Node
+    from detops.graph.model._graph import Node
     from detops.graph.ops._ops import Run, Value
 
     right = _ops_onnx.ONNX[op]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from detops.graph._finding import Refusal
 from detops.graph.symbols import _poly
-from detops.graph.symbols._forms import Pool
+from detops.graph.symbols._expressions import Pool
 from detops.graph.symbols._poly import Poly
 
 from .differential import evaluated

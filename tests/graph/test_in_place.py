@@ -10,7 +10,7 @@ import pytest
 
 from detops.graph import fuse_decode_bbox
 from detops.graph._finding import Refusal
-from detops.graph.model._view import Node
+from detops.graph.model._graph import Node
 from detops.graph.ops._ops import Run, Symbolic
 from detops.graph.ops._ops_onnx import ONNX
 from detops.graph.symbols._sizes import axis_of, num_cells

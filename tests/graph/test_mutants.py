@@ -53,9 +53,9 @@ def _careless_search(loaded: object) -> object:
     from detops.graph._schema import Parameters
     from detops.graph.ops._evaluate import cone
     from detops.graph.proof._prove import Proof
+    from detops.graph.search._candidates import candidate_at, find_places
     from detops.graph.search._find import GRAPH_WORK, Result, finding_of
-    from detops.graph.search._search import candidate_at, find_places
-    from detops.graph.symbols._forms import Budget
+    from detops.graph.symbols._expressions import Budget
 
     results = []
     for graph in loaded.graphs:  # type: ignore[attr-defined]

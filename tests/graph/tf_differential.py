@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph.model._graph import Node
 from detops.graph.model._tf_io import _attributes
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_tensors import number_of
-from detops.graph.model._view import Node
 from detops.graph.ops._ops import Run
 from detops.graph.ops._ops_tf import TENSORFLOW
 

@@ -21,7 +21,7 @@ from detops.graph._decode import Operation, bound_growth, corners, unscale
 from detops.graph._finding import Refusal
 from detops.graph._schema import ONES, ZEROS, Parameters
 from detops.graph.check import _run_onnx, _run_tf
-from detops.graph.model._view import Graph
+from detops.graph.model._graph import Graph
 from detops.graph.ops._evaluate import evaluate, evaluate_all, integers_in
 from detops.graph.ops._ops import Run
 from detops.graph.proof._prove import SWAPPED, Proof

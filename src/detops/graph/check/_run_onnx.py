@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph.model._view import Graph
+from detops.graph.model._graph import Graph
 from detops.graph.ops._evaluate import static_shape
 from detops.graph.proof._prove import Proof
 from detops.graph.rewrite import _rewrite_onnx

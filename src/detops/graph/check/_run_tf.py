@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph.model._graph import Graph
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_tensors import number_of, set_tensor
-from detops.graph.model._view import Graph
 from detops.graph.ops._evaluate import static_shape
 from detops.graph.proof._prove import Proof
 from detops.graph.rewrite._function_tf import make_node

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from detops.graph.model import _onnx_io, _tf_io
+from detops.graph.model._graph import Graph
 from detops.graph.model._tf_schema import messages
-from detops.graph.model._view import Graph
 
 WANTED = "an ONNX model or a TensorFlow GraphDef (a message, its bytes, its text or the path of its file)"
 

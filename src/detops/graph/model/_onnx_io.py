@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detops.graph.model._view import MAX_CONSTANT, Graph, Node, TensorInfo
+from detops.graph.model._graph import MAX_CONSTANT, Graph, Node, TensorInfo
 from detops.onnx._functions import bodies
 from detops.onnx._shapes import STANDARD, entries_in, has_defaults, holders, inferred
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph.model._graph import Graph, Node, TensorInfo
 from detops.graph.model._tf_rules import MAX_PIECES
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_shapes import Shapes
 from detops.graph.model._tf_tensors import dtype_of, tensor_name, tensor_value
-from detops.graph.model._view import Graph, Node, TensorInfo
 
 # the number of outputs where it isn't one; a name stands for the attribute that counts them
 _NUM_OUTPUTS: dict[str, int | str] = {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from detops.graph.model._graph import Shape
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_tensors import shape_of, tensor_value
-from detops.graph.model._view import Shape
 
 MAX_RANK = 64  # no list of sizes is longer
 MAX_PIECES = 1 << 12  # nothing that is cut into more is a decode

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from detops.graph.model._graph import Shape
 from detops.graph.model._tf_rules import RULES, VALUES, Given, Known
 from detops.graph.model._tf_tensors import shape_of, tensor_name
-from detops.graph.model._view import Shape
 
 
 class Shapes:

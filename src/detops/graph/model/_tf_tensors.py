@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detops.graph.model._graph import MAX_CONSTANT, Shape
 from detops.graph.model._tf_schema import DATA_TYPES
-from detops.graph.model._view import MAX_CONSTANT, Shape
 
 _NUMPY_TYPES = {
     "FLOAT": np.float32,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import Refusal
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._ops import Definition, Foreign, Run, Symbolic, Table
 from detops.graph.ops._ops_onnx import ONNX
 from detops.graph.ops._ops_tf import TENSORFLOW
-from detops.graph.symbols._forms import NODE, OVERHEAD, Budget
+from detops.graph.symbols._expressions import NODE, OVERHEAD, Budget
 
 MAX_CONE = 2000
 MAX_LIST = 64  # a longer list of integers holds no sizes

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph.model._view import Node, TensorInfo
+from detops.graph.model._graph import Node, TensorInfo
 from detops.graph.symbols import _poly, _sizes
-from detops.graph.symbols._forms import Budget, Pool
+from detops.graph.symbols._expressions import Budget, Pool
 from detops.graph.symbols._poly import Poly
 from detops.graph.symbols._sizes import Atom, Axis, Sizes, axis_of, num_cells
 

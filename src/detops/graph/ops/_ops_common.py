@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph.model._view import Node
+from detops.graph.model._graph import Node
 from detops.graph.ops import _layout
 from detops.graph.ops._ops import MAX_ELEMENTS, Function, Run, Symbolic, Value
 from detops.graph.symbols import _poly, _sizes

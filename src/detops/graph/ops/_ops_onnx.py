@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import CannotRunError, Refusal
-from detops.graph.model._view import Node
+from detops.graph.model._graph import Node
 from detops.graph.ops import _layout, _ops_common
 from detops.graph.ops._layout import place_of
 from detops.graph.ops._ops import Function, Run, Symbolic, Table, register

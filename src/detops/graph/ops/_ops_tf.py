@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import CannotRunError, Refusal
+from detops.graph.model._graph import Node
 from detops.graph.model._tf_tensors import tensor_value
-from detops.graph.model._view import Node
 from detops.graph.ops import _layout, _ops_common
 from detops.graph.ops._layout import place_of
 from detops.graph.ops._ops import Run, Table, register

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from detops.graph._finding import Refusal
-from detops.graph.model._view import Shape
+from detops.graph.model._graph import Shape
 
 MAX_OPEN = 6  # axes along which anchors may or may not be 1
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from detops.graph._finding import Refusal
 from detops.graph._schema import DECODE_BBOX_V2, Parameters
 from detops.graph.symbols import _poly
-from detops.graph.symbols._forms import Pool
+from detops.graph.symbols._expressions import Pool
 from detops.graph.symbols._poly import Poly
 
 # slots of one box: tx, ty, tw, th and x1, y1, x2, y2

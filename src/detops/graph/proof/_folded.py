@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detops.graph._finding import Refusal
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import cone, evaluate
 from detops.graph.ops._ops import Run, Symbolic
 from detops.graph.symbols import _poly
-from detops.graph.symbols._forms import Budget
+from detops.graph.symbols._expressions import Budget
 from detops.graph.symbols._poly import Poly
 from detops.graph.symbols._sizes import Axis, axis_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import BOUNDED
 
 JOINED = (2, 4)  # halves, or single coordinates

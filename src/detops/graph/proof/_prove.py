@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from detops.graph._decode import Operation, corners
 from detops.graph._finding import CannotRunError, Refusal
 from detops.graph._schema import Parameters
-from detops.graph.model._view import Graph, Node, Shape
+from detops.graph.model._graph import Graph, Node, Shape
 from detops.graph.ops._evaluate import cone, evaluate
 from detops.graph.ops._ops import Run, Symbolic
 from detops.graph.proof._cases import Case, list_cases, possible_axes
+from detops.graph.proof._coefficients import Coefficients, parameters, read_off
 from detops.graph.proof._folded import Made
 from detops.graph.proof._parts import Parts
-from detops.graph.proof._read_off import Coefficients, parameters, read_off
 from detops.graph.symbols import _poly
-from detops.graph.symbols._forms import OVERHEAD, Budget, Pool
+from detops.graph.symbols._expressions import OVERHEAD, Budget, Pool
 from detops.graph.symbols._sizes import Axis, Question, ask_for_cells, axis_of, shown, size_of
 
 SWAPPED = (1, 0, 3, 2)  # y1, x1, y2, x2 of x1, y1, x2, y2, and the other way round

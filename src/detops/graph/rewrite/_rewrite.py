@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.proof._prove import Proof
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from detops.graph._finding import Refusal
 from detops.graph._schema import DOMAIN, VERSION, Parameters
-from detops.graph.model._view import Graph
+from detops.graph.model._graph import Graph
 from detops.graph.proof._parts import Parts
 from detops.graph.proof._prove import SWAPPED, Proof
 from detops.graph.rewrite._function_onnx import CAST_LIKE, function_for

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from detops.graph._finding import Refusal
+from detops.graph.model._graph import Graph
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_tensors import number_of, set_tensor
-from detops.graph.model._view import Graph
 from detops.graph.proof._prove import SWAPPED, Proof
 from detops.graph.rewrite._function_tf import INT32, function_for, general_function, make_node
 from detops.graph.rewrite._rewrite import Plan

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from detops.graph._finding import Refusal
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import BOUNDED, operator_of
-from detops.graph.symbols._forms import NODE, Budget
+from detops.graph.symbols._expressions import NODE, Budget
 
 REACH = 96  # nodes that are looked at downstream of an exponential
 JOINS = frozenset({"Concat", "ConcatV2", "Pack", "ScatterND"})

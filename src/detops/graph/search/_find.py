@@ -8,15 +8,15 @@ from itertools import islice
 
 from detops.graph._finding import Finding, Refusal
 from detops.graph._schema import ONES, ZEROS
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import cone
 from detops.graph.proof._folded import rebuild
 from detops.graph.proof._parts import find_parts, joined
 from detops.graph.proof._prove import Proof, prove
+from detops.graph.search._candidates import Candidate, Place, candidate_at, find_places
 from detops.graph.search._named import named_decodes
 from detops.graph.search._scope import common_scope, excluded, fitting_scopes, nodes_in, parents_of
-from detops.graph.search._search import Candidate, Place, candidate_at, find_places
-from detops.graph.symbols._forms import MAX_WORK, Budget
+from detops.graph.symbols._expressions import MAX_WORK, Budget
 
 MAX_ATTEMPTS = 64
 GRAPH_WORK = 1 << 26  # what all candidates of a graph may cost together

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from detops.graph._finding import Finding, Refusal
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import evaluate_all, operator_of
 from detops.graph.ops._ops import Run, Symbolic
 from detops.graph.search._scope import common_scope
 from detops.graph.symbols import _poly
-from detops.graph.symbols._forms import NODE, Budget
+from detops.graph.symbols._expressions import NODE, Budget
 from detops.graph.symbols._poly import Poly
 from detops.graph.symbols._sizes import axis_of
 

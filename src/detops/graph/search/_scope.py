@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from detops.graph.model._view import Graph, Node
+from detops.graph.model._graph import Graph, Node
 
 # operator -> what its count in the scope, and in all scopes below, must be a multiple of
 COUNTS = {"Reshape": 3, "Split": 2, "Minimum": 1, "Add": 3, "ConcatV2": 1, "Sub": 2}
