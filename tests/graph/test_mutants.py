@@ -6,6 +6,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from . import grammar, mutants, tf_mutants
@@ -69,3 +70,20 @@ def _careless_search(loaded: object) -> object:
             proof = Proof(*names, nodes, Parameters(4.422598361968994), np.dtype(np.float32), ())
             results.append(Result(finding_of(proof), proof, graph))
     return results
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_the_comparison_sees_a_small_difference(dtype: str) -> None:
+    boxes = np.full((3, 4), 200, dtype)
+    other = boxes.copy()
+    other[1, 2] *= 1.04
+    assert not mutants.difference([boxes], [boxes], {"b": boxes}, halves=True)
+    assert mutants.difference([boxes], [other], {"b": boxes}, halves=True)
+
+
+def test_infinity_is_the_largest_number_to_the_comparison_and_no_other() -> None:
+    boxes, feeds = np.full((3, 4), np.inf, np.float32), {"b": np.ones((3, 4), np.float32)}
+    largest, large = (np.full((3, 4), value, np.float32) for value in (np.finfo(np.float32).max, 1e38))
+    assert not mutants.difference([boxes], [largest], feeds)
+    assert mutants.difference([boxes], [large], feeds)
+    assert mutants.difference([boxes], [-boxes], feeds)
