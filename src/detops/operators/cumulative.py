@@ -137,13 +137,13 @@ def cummin(
 def _scan(x: Any, axis: int, smallest: bool, out: Any, backend: str | None) -> Extremes:
     call = Call(backend, x=x)
     computed = call.check_dtype(_checks.NUMBERS, "x")
-    shape, given = call["x"].shape, call["x"].dtype
+    x = call["x"]
+    shape = x.shape
     position = _checks.axis("axis", axis, len(shape))
-    results = call.results(out, (shape, _checks.native(given), computed), (shape, _INT64, _INT64))
-    if 0 not in shape:
+    results = call.results(out, (shape, _checks.native(x.dtype), computed), (shape, _INT64, _INT64))
+    if x.size:
         # Any array is (outer, length, inner) to the kernel; 0-d is one row of one element.
-        x = call.cast("x", computed)
         length, inner = shape[position] if shape else 1, math.prod(shape[position + 1 :])
-        x = x.reshape((x.size // (length * inner), length, inner))
+        x = call.space.cast(x, computed).reshape((x.size // (length * inner), length, inner))
         _registry.kernel("cumulative", call.backend, computed)(x, smallest, *results.buffers)
-    return Extremes(*results.deliver())
+    return Extremes._make(results.deliver())
