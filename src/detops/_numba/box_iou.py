@@ -5,7 +5,7 @@ import numpy as np
 from detops._codes import BoxIouMode
 from detops._core.box_iou import area_or_flaw, aspect_angle, box_similarity
 from detops._core.iou import side_length
-from detops._numba.parallel import jit, parallel_for, read_only
+from detops._numba.parallel import inner, jit, parallel_for, read_only
 
 CIOU = BoxIouMode.CIOU.value
 
@@ -25,7 +25,7 @@ def measure(boxes, offset, mode):
     return planes
 
 
-@jit
+@inner
 def compare_row(a, i, step, b, first, end, offset, mode, out):
     """Boxes of b from the first to the end with those of a that are so far apart, from the i-th on."""
     for j in range(first, end):

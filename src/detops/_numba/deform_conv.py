@@ -3,16 +3,16 @@
 import numpy as np
 
 from detops._core.sampling import bilinear_weights, blend, deformed, linear_taps
-from detops._numba.parallel import jit, parallel_for
+from detops._numba.parallel import inner, jit, parallel_for
 
 
-@jit
+@inner
 def read(plane, y, x):
     """An element of a plane; 0 where there is none."""
     return plane[y, x] if y >= 0 and x >= 0 else plane.dtype.type(0)
 
 
-@jit
+@inner
 def sample_row(x, offset, mask, row, stride, padding, dilation, kernel_width, columns):
     """Columns (channels, taps, out_width) of one row of the output.
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from detops._core.sampling import clip_coordinate, first_tap, tap_index, tap_weight, unnormalize
-from detops._numba.parallel import jit, parallel_for
+from detops._numba.parallel import inner, jit, parallel_for
 
 
-@jit
+@inner
 def place(grid, sizes, taps, border, align_corners, at, weight):
     """Find the taps of one point along each axis: rows of (at, weight) are x, y, z."""
     for axis in range(grid.shape[0]):
@@ -18,7 +18,7 @@ def place(grid, sizes, taps, border, align_corners, at, weight):
             weight[axis, tap] = tap_weight(tap, taps, fraction)
 
 
-@jit
+@inner
 def gather(volume, depth_taps, taps, at, weight):
     """Weighted sum of one point's taps in one channel (depth, height, width)."""
     total = weight.dtype.type(0)

@@ -3,13 +3,13 @@
 import numpy as np
 
 from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments
-from detops._numba.parallel import jit, parallel_for
+from detops._numba.parallel import inner, jit, parallel_for
 
 # Elements whose moments are taken together.
 BLOCK = 1024
 
 
-@jit
+@inner
 def moments_of_block(x):
     """Mean and spread of a block."""
     origin = np.float64(x[0])
@@ -21,7 +21,7 @@ def moments_of_block(x):
     return shifted_moments(np.float64(x.size), origin, total, squares)
 
 
-@jit
+@inner
 def moments_of(x):
     """Mean and spread of an instance, block after block."""
     count, mean, spread_so_far = 0.0, 0.0, 0.0

@@ -4,7 +4,7 @@ import numpy as np
 
 from detops._codes import BoxForm
 from detops._core.iou import area_of_sides, box_side, is_candidate, overlap_ratio, shared_area, side_length
-from detops._numba.parallel import ZERO, jit, parallel_for, read_only
+from detops._numba.parallel import ZERO, inner, jit, parallel_for, read_only
 
 # Kept boxes that are compared at once, in vector registers, before the first hit is looked for.
 LANES = 64
@@ -13,7 +13,7 @@ CORNERS = BoxForm.CORNERS.value
 RUN = 16
 
 
-@jit
+@inner
 def sort_run(keys, order, start, end):
     """Sort a short run of indices by falling key."""
     for at in range(start + 1, end):
@@ -26,7 +26,7 @@ def sort_run(keys, order, start, end):
         order[place] = index
 
 
-@jit
+@inner
 def merge(keys, order, start, middle, end, merged):
     """Merge two runs of indices, each by falling key; on a tie the index of the first run comes first."""
     left, right = start, middle
@@ -39,7 +39,7 @@ def merge(keys, order, start, middle, end, merged):
             right += 1
 
 
-@jit
+@inner
 def by_falling_key(keys, order):
     """Indices by falling key, those of equal keys as they stand. Numba's own sort takes a second to compile."""
     run = RUN
@@ -77,7 +77,7 @@ def drop_below(order, scores, labels, thresholds, strict):
     return order[:left]
 
 
-@jit
+@inner
 def suppressed(x1, y1, x2, y2, area, kept, count, threshold, offset):
     """Whether one of the first boxes of kept, whose unused columns overlap nothing, overlaps a box too much."""
     for start in range(0, count, LANES):

@@ -16,7 +16,11 @@ from detops.runtime._threads import of_call
 # here Numba takes from the code that calls: a user's fastmath would change our results.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
+# For functions that Python calls.
 jit = numba.njit(**OPTIONS)
+# For functions that compiled code alone calls: without the wrappers for Python and C a first call takes a fifth less.
+# Python that calls one of them crashes: a test looks for such calls.
+inner = numba.njit(**{**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True})
 
 # Where a count or an index begins that a function is called with: for a 0 in the text Numba would compile it once more.
 ZERO = np.int64(0)

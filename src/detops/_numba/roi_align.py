@@ -6,17 +6,17 @@ import numpy as np
 from detops._codes import RoiMode
 from detops._core.roi import exceeds_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
-from detops._numba.parallel import ZERO, jit, parallel_for, read_only
+from detops._numba.parallel import ZERO, inner, jit, parallel_for, read_only
 
 
-@jit
+@inner
 def side_of(low, high, bins, size, scale, ratio, aligned):
     """Start, length, bins, grid and elements of a side of a roi, and whether it lies at a finite place."""
     start, length = roi_side(low, high, scale, aligned)
     return start, length, bins, roi_grid(length, bins, ratio), size, is_finite(start) and is_finite(length)
 
 
-@jit
+@inner
 def sides_of(roi, output_size, height, width, scale, ratio, aligned):
     """The sides of a roi along y and x; the box is in the last four columns."""
     x1, y1, x2, y2 = roi[-4], roi[-3], roi[-2], roi[-1]
@@ -36,7 +36,7 @@ def first_crowded(rois, output_size, scale, ratio, aligned):
     return -1
 
 
-@jit
+@inner
 def add_tap(at, weights, first, end, element, weight):
     """Add a weight to the tap of an element; the samples of a bin go one way, so that it is one of the last three."""
     for t in range(end - 1, max(end - 4, first - 1), -1):
@@ -48,7 +48,7 @@ def add_tap(at, weights, first, end, element, weight):
     return end + 1
 
 
-@jit
+@inner
 def most_taps(side):
     """How many taps a side has at most: in a bin two for each sample, and one for each element between them."""
     start, length, bins, grid, size, _ = side
@@ -64,7 +64,7 @@ def most_taps(side):
     return most
 
 
-@jit
+@inner
 def plan_side(side, real):
     """Elements and weights of all bins of a side, where those of each bin end, and the range of all elements."""
     start, length, bins, grid, size, _ = side
@@ -87,7 +87,7 @@ def plan_side(side, real):
     return at, weights, ends, lowest, highest
 
 
-@jit
+@inner
 def average(planes, y, x, real, out):
     """Sum up the rows of a bin to one line, then the columns of each bin in that line."""
     rows, row_weights, row_ends, _, _ = plan_side(y, real)
@@ -106,7 +106,7 @@ def average(planes, y, x, real, out):
                 out[c, i, j] = total
 
 
-@jit
+@inner
 def sample(plane, y, x, corners):
     """One bilinear sample, or its largest weighted corner; taps as of bilinear_taps."""
     in_y, top, bottom, dy = y
@@ -118,7 +118,7 @@ def sample(plane, y, x, corners):
     return largest_part(*elements, *weights) if corners else blend(*elements, *weights)
 
 
-@jit
+@inner
 def maximum(planes, y, x, corners, out):
     """Take the largest sample of each bin, or the largest weighted corner."""
     start_y, length_y, rows, grid_y, height, _ = y
@@ -135,7 +135,7 @@ def maximum(planes, y, x, corners, out):
                     out[c, i, j] = larger(out[c, i, j], value) if point else value
 
 
-@jit
+@inner
 def fill_without_points(y, x, out):
     """Write the bins of a roi that has no points, NaN where it lies at no finite place; return whether it has none."""
     finite = y[5] and x[5]

@@ -3,10 +3,10 @@
 import numpy as np
 
 from detops._core.roi import is_finite, larger, pool_range, pool_side
-from detops._numba.parallel import jit, parallel_for
+from detops._numba.parallel import inner, jit, parallel_for
 
 
-@jit
+@inner
 def largest(plane, top, bottom, left, right):
     """The largest element of a rectangle; 0 of an empty one."""
     if top >= bottom or left >= right:

@@ -1,7 +1,7 @@
 """scatter_nd over (slots, row) in memory; the check of its indices."""
 
 from detops._core.scatter import in_range, next_offset, reduced
-from detops._numba.parallel import jit, parallel_for
+from detops._numba.parallel import inner, jit, parallel_for
 from detops.runtime._threads import of_call
 
 
@@ -14,7 +14,7 @@ def check_loop(begin, end, indices, lengths, bad):
                 bad[0] = 1
 
 
-@jit
+@inner
 def slot_of(indices, i, lengths):
     """The slot that a tuple names."""
     slot = 0

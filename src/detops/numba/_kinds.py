@@ -13,7 +13,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from detops._numba.parallel import jit
+from detops._numba.parallel import inner
 from detops.numba._operator import Unknown
 from detops.operators import _checks
 
@@ -106,7 +106,7 @@ def cast(got: types.Array, dtype: np.dtype) -> Callable[..., Any]:
     return inlined(lambda array: np.ascontiguousarray(array).astype(element))
 
 
-@jit
+@inner
 def _write_whole(numbers, integers):
     """Write floats as int64; return whether all are integers of 64 bits."""
     for i in range(numbers.size):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from detops._numba.parallel import jit
+from detops._numba.parallel import inner
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 
 
-@jit
+@inner
 def images_in(indices, batch, images):
     """Write whole batch indices that are in range; return whether all are."""
     for r in range(images.size):
