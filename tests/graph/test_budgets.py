@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -193,3 +195,16 @@ def test_budget_that_is_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(_find, "GRAPH_WORK", 100)
     (finding,) = find_decode_bbox(DATA / "pos_half.pb")
     assert "the proof would take too long" in finding.reason
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("model", [decode_model().SerializeToString(), b"no model"], ids=["a model", "none"])
+def test_the_collector_of_cycles_is_left_as_it_was(enabled: bool, model: bytes) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with suppress(ValueError):
+            find_decode_bbox(model)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,27 @@ class Loaded:
 
 def load(model: Any) -> Loaded:
     """Read a model of any kind that `find_decode_bbox` takes."""
+    with _no_collection():
+        return _load(model)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let Python's collector of cycles rest: what is read stays, and to go through it again and again costs a third.
+
+    Of several threads, the one that found the collector at work lets it go on.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _load(model: Any) -> Loaded:
     directory = None
     if isinstance(model, str) and "{" in model and not os.path.exists(model):
         return _load_text(model)
