@@ -12,9 +12,11 @@ os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")
 import hypothesis
 import pytest
 
+from tests.support.profile import PROFILE
+
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60, print_blob=True)
 hypothesis.settings.register_profile("nightly", deadline=None, max_examples=3000, print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+hypothesis.settings.load_profile(PROFILE)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The CUDA backend as Numba really compiles, launches and copies it, on a GPU that is emulated."""
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,10 @@ import pytest
 
 from detops._specification import OPERATORS
 from tests.emulated_gpu import process
+from tests.support.profile import NIGHTLY
 
-# A kernel takes Numba a while for each dtype: all of them are for the nightly run.
-EXTENT = "every-dtype" if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else "some-dtypes"
+# A kernel takes Numba a while for each dtype: all of them, in all layouts, are for the nightly run.
+EXTENT = "every-dtype" if NIGHTLY else "some-dtypes"
 
 
 @pytest.fixture(scope="module")

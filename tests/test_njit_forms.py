@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import itertools
-import os
 import pkgutil
 import re
 import types
@@ -25,9 +24,9 @@ from detops.operators._checks import NUMBERS
 from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
 from tests.support import calls
+from tests.support.profile import NIGHTLY
 
 ELSEWHERE = ("out", "backend")
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 FLOATS = ("float32", "float64")
 
 
@@ -261,7 +260,7 @@ def test_spoiled_arguments(operator: str) -> None:
     signature = inspect.signature(getattr(detops.numba, operator))
     call = signature.bind(**case.cast("float32"), **case.options)
     call.apply_defaults()
-    # Most calls are compilations; each third one of each operator, and another third of the next operator.
+    # Most calls are compilations: the ordinary run makes a third of them, another third for the next operator.
     first, step = (0, 1) if NIGHTLY else (calls.ALL.index(operator) % 3, 3)
     for arguments in itertools.islice(spoiled(operator, call.arguments), first, None, step):
         agree(operator, arguments)
@@ -307,11 +306,11 @@ def _names(code: types.CodeType) -> set[str]:
 
 def python_calls_inner(module: types.ModuleType) -> set[str]:
     """The functions without wrappers whose names the module's plain Python functions look up."""
-    inner = {
+    bare = {
         name for name, value in vars(module).items() if getattr(value, "targetoptions", {}).get("no_cpython_wrapper")
     }
     plain = [value for value in vars(module).values() if isinstance(value, types.FunctionType)]
-    return inner & set().union(*(_names(value.__code__) for value in plain if value.__module__ == module.__name__))
+    return bare & set().union(*(_names(value.__code__) for value in plain if value.__module__ == module.__name__))
 
 
 @pytest.mark.parametrize("name", [each.name for each in pkgutil.iter_modules(detops._numba.__path__)])

@@ -44,7 +44,7 @@ def load(model: Any) -> Loaded:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Let Python's collector of cycles rest: what is read stays, and to go through it again and again costs a third.
+    """Let Python's collector of cycles rest: what is read stays, and to go through it again and again costs a quarter.
 
     Of several threads, the one that found the collector at work lets it go on.
     """
