@@ -111,13 +111,7 @@ def test_a_wrong_clip(clip, error, message):
     "case", [case for case in subcases("decode_variants_not_to_fuse") if case.operator == "DecodeBbox"], ids=str
 )
 def test_bug_reports(case, backend):
-    options = decoding(case)
-    if options is None:
-        # Not this operator: a fusion must keep away from it, and the same numbers give other boxes here.
-        got = detops.decode_bbox(*case.inputs.values(), decode_clip=float(case.attributes["decode_clip"]))
-        assert not np.allclose(got, case.expected["boxes"], rtol=case.tolerance, atol=case.tolerance)
-        return
-    got = detops.decode_bbox(*case.inputs.values(), **options, backend=backend)
+    got = detops.decode_bbox(*case.inputs.values(), **decoding(case), backend=backend)
     np.testing.assert_allclose(got, case.expected["boxes"], rtol=case.tolerance, atol=case.tolerance)
 
 
@@ -218,11 +212,13 @@ _numbers = st.floats(-4, 4).filter(lambda value: value == 0 or abs(value) > 1e-3
     predictions=st.lists(st.tuples(*[_numbers] * 4), max_size=6),
     scales=st.tuples(*[st.floats(1, 10)] * 4),
     means=st.tuples(*[st.floats(-1, 1)] * 4),
+    form=st.sampled_from(["corner", "center"]),
+    offset=st.integers(0, 1),
 )
-def test_encoding_undoes_decoding(backend, predictions, scales, means):
+def test_encoding_undoes_decoding(backend, predictions, scales, means, form, offset):
     t = np.array(predictions).reshape(-1, 4)
     anchors = anchors_of(len(t))
-    options = {"scales": scales, "means": means, "backend": backend}
+    options = {"scales": scales, "means": means, "anchor_form": form, "offset": offset, "backend": backend}
     boxes = detops.decode_bbox(t, anchors, **options)
     back = detops.encode_bbox(boxes, anchors, **options)
     # A size is e to the -5 of its anchor's at least, and keeps most of its digits beside coordinates of some thousand.
@@ -265,6 +261,68 @@ def test_the_coder_of_mmdetection():
     wanted = oracle("decode_bbox")(quantities, anchors)
     got = detops.decode_bbox(t, anchors, scales=1 / stds, means=means, decode_clip=limit, lower_clip=-limit)
     np.testing.assert_allclose(got, wanted)
+
+
+def test_the_coder_of_maskrcnn_benchmark():
+    """``BoxCoder``: the center is half a pixel further, and 1 is taken from the decoded right and bottom."""
+    t, anchors, weights = _rng.normal(0, 2, (9, 4)), anchors_of(9), (10.0, 10.0, 5.0, 5.0)
+    limit = math.log(1000 / 16)
+    size = anchors[:, 2:] - anchors[:, :2] + 1
+    center = (t / weights)[:, :2] * size + (anchors[:, :2] + 0.5 * size)
+    reach = 0.5 * np.exp(np.minimum((t / weights)[:, 2:], limit)) * size
+    wanted = np.concatenate([center - reach, center + reach - 1], 1)
+    options = {"scales": weights, "offset": 1}
+    np.testing.assert_allclose(detops.decode_bbox(t, anchors, decode_clip=limit, **options), wanted)
+    np.testing.assert_allclose(detops.encode_bbox(detops.decode_bbox(t, anchors, **options), anchors, **options), t)
+
+
+def test_the_coder_of_mmdetection_1():
+    """``delta2bbox``, which takes half a pixel from each side."""
+    t, anchors = _rng.normal(0, 1, (9, 4)), anchors_of(9)
+    size = anchors[:, 2:] - anchors[:, :2] + 1
+    center = (anchors[:, :2] + anchors[:, 2:]) * 0.5 + size * t[:, :2]
+    size = size * np.exp(t[:, 2:])
+    wanted = np.concatenate([center - size * 0.5 + 0.5, center + size * 0.5 - 0.5], 1)
+    np.testing.assert_allclose(detops.decode_bbox(t, anchors, offset=1), wanted)
+
+
+def test_the_coder_of_py_faster_rcnn():
+    """``bbox_transform_inv`` takes nothing from the decoded box: its anchors end a pixel later."""
+    t, anchors = _rng.normal(0, 1, (9, 4)), anchors_of(9)
+    size = anchors[:, 2:] - anchors[:, :2] + 1
+    center = t[:, :2] * size + (anchors[:, :2] + 0.5 * size)
+    reach = 0.5 * np.exp(t[:, 2:]) * size
+    wanted = np.concatenate([center - reach, center + reach], 1)
+    np.testing.assert_allclose(detops.decode_bbox(t, anchors + np.array([0, 0, 1, 1])), wanted)
+
+
+def test_the_coder_of_ssd():
+    """``decode(loc, priors, variances)``: priors are centers and sizes."""
+    t, priors, variances = _rng.normal(0, 1, (9, 4)), _rng.uniform(0.1, 0.9, (9, 4)), (0.1, 0.2)
+    center = priors[:, :2] + t[:, :2] * variances[0] * priors[:, 2:]
+    size = priors[:, 2:] * np.exp(t[:, 2:] * variances[1])
+    wanted = np.concatenate([center - size / 2, center + size / 2], 1)
+    options = {"scales": (10, 10, 5, 5), "anchor_form": "center"}
+    np.testing.assert_allclose(detops.decode_bbox(t, priors, **options), wanted)
+    np.testing.assert_allclose(detops.encode_bbox(wanted, priors, **options), t)
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+def test_an_offset_is_added_to_widths(backend):
+    """Added to an end it would be lost here, where float32 knows only every fourth number."""
+    far = np.array([[0, 0, 0, 8]], np.float32) + np.float32(2**25)
+    t = np.array([[0, 0, math.log(9), 0]], np.float32)
+    wanted = far + np.float32([[-4, 0, 4, 0]])
+    np.testing.assert_array_equal(detops.decode_bbox(t, far, offset=1, backend=backend), wanted)
+    np.testing.assert_allclose(detops.encode_bbox(wanted, far, offset=1, backend=backend), t, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["cython", "numba"])
+def test_no_offset_is_nothing_that_is_added(backend):
+    """The side from 0 to -0 has the length -0, and adding 0 would turn it around."""
+    anchors, boxes = np.array([[0.0, 0, -0.0, 4]]), np.array([[0.0, 0, 2, 2]])
+    with np.errstate(all="ignore"):
+        assert detops.encode_bbox(boxes, anchors, backend=backend)[0, 0] == -math.inf
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

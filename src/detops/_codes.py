@@ -56,6 +56,14 @@ class BoxForm(IntEnum):
     CENTER_AND_SIZE = 2
 
 
+class AnchorForm(IntEnum):
+    """The form in which decode_bbox and encode_bbox take the four numbers of an anchor."""
+
+    CORNER = 0
+    # (cx, cy, w, h).
+    CENTER = 1
+
+
 class BoxIouMode(IntEnum):
     """What box_iou says of two boxes: its docstring has the definitions."""
 
@@ -66,7 +74,7 @@ class BoxIouMode(IntEnum):
     CIOU = 4
 
 
-CODES = (RoiMode, GridMode, Border, Reduction, BoxForm, BoxIouMode)
+CODES = (RoiMode, GridMode, Border, Reduction, BoxForm, AnchorForm, BoxIouMode)
 
 
 def words(codes: type[IntEnum], without: Iterable[IntEnum] = ()) -> dict[str, int]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from detops._codes import Border, BoxIouMode, GridMode, Reduction, RoiMode, words
+from detops._codes import AnchorForm, Border, BoxIouMode, GridMode, Reduction, RoiMode, words
 
 REQUIRED: Any = object()  # the default of an argument that has none
 
@@ -113,18 +113,19 @@ def _kernel(module: str, parameters: str, integers: bool = False) -> Kernel:
     return Kernel(module, tuple(parameters.split()), integers)
 
 
+_CODER = "scales means form offset classes inner"
 _SUPPRESSION = "thresholds iou_threshold score_threshold strict top_k"
 
 KERNELS = {
     "best_of_classes": _kernel("nms", "scores selected total found"),
     "box_iou": _kernel("box_iou", "boxes_a boxes_b mode aligned offset out"),
     "cumulative": _kernel("cumulative", "x smallest values indices", integers=True),
-    "decode_bbox": _kernel("boxes", "box_predictions anchors lower_clip decode_clip scales means classes inner out"),
+    "decode_bbox": _kernel("boxes", f"box_predictions anchors lower_clip decode_clip {_CODER} out"),
     "deform_conv2d": _kernel(
         "deform_conv",
         "x offset weight bias mask stride padding dilation groups offset_groups im2col_step out",
     ),
-    "encode_bbox": _kernel("boxes", "boxes anchors scales means classes inner out"),
+    "encode_bbox": _kernel("boxes", f"boxes anchors {_CODER} out"),
     "grid_sample": _kernel("grid_sample", "x grid taps border align_corners out"),
     "instance_norm": _kernel("instance_norm", "x scale bias epsilon out"),
     "nms": _kernel("nms", f"boxes scores labels {_SUPPRESSION} limit offset selected found"),
@@ -152,8 +153,14 @@ _PER_CLASS = Option("max_output_boxes_per_class", "integer", 0, least=0)
 _IOU_OR_NONE = Option("iou_threshold", "number", 0.0, least=0, most=1)
 _CENTERED = Option("center_point_box", "bool", False)
 _KEPT = (Result("kept", "int64", 1),)
-_SCALES = (Option("scales", "numbers", (1, 1, 1, 1)), Option("means", "numbers", (0, 0, 0, 0)))
 _LAST_AXIS = Option("axis", "integer", -1)
+_CODER_OPTIONS = (
+    Option("scales", "numbers", (1, 1, 1, 1)),
+    Option("means", "numbers", (0, 0, 0, 0)),
+    Option("anchor_form", "word", "corner", words=words(AnchorForm)),
+    _OFFSET,
+    _LAST_AXIS,
+)
 _SUPPRESSION_KERNELS = ("non_max_suppression", "best_of_classes", "selected_rows")
 
 
@@ -203,12 +210,11 @@ OPERATORS = {
             Array("anchors", COORDINATES),
             Option("decode_clip", "number", None, optional=True),
             Option("lower_clip", "number", None, optional=True),
-            *_SCALES,
-            _LAST_AXIS,
+            *_CODER_OPTIONS,
         ),
         (Result("decoded_boxes", "box_predictions", "box_predictions"),),
         ("decode_bbox",),
-        by_name=5,
+        by_name=7,
     ),
     "deform_conv2d": Operator(
         (
@@ -229,10 +235,10 @@ OPERATORS = {
         by_name=7,
     ),
     "encode_bbox": Operator(
-        (Array("boxes", COORDINATES), Array("anchors", COORDINATES), *_SCALES, _LAST_AXIS),
+        (Array("boxes", COORDINATES), Array("anchors", COORDINATES), *_CODER_OPTIONS),
         (Result("encoded_boxes", "boxes", "boxes"),),
         ("encode_bbox",),
-        by_name=3,
+        by_name=5,
     ),
     "grid_sample": Operator(
         (

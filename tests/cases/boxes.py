@@ -17,6 +17,8 @@ def _predictions(*shape):
 
 
 _A = _anchors(7)
+_CENTERED = np.concatenate([(_A[:, :2] + _A[:, 2:]) / 2, _A[:, 2:] - _A[:, :2]], 1)
+_CENTER = {"anchor_form": "center"}
 _STDS = {"scales": (10, 10, 5, 5), "means": (0.5, -0.25, 0.125, 0)}
 # Twice such a coordinate is beyond what float32 holds.
 _FAR = np.array([[1.8, 1.9, 3.0, 2.6], [2.0, 1.75, 2.5, 3.0]]).repeat(4, 0)[:7] * 1e38
@@ -60,6 +62,18 @@ _DECODE = [
     ("coordinates in the middle of a batch", _predictions(3, 4, 7), _A.T, {"axis": 1}),
     ("coordinates before a map, in a batch", _predictions(3, 4, 2, 3), _anchors(6).T.reshape(1, 4, 2, 3), {"axis": -3}),
     ("far away", _predictions(7, 4) / 16, _FAR, {}),
+    ("centers and sizes", _predictions(7, 4), _CENTERED, _STDS | _CENTER),
+    ("centers and sizes, classes", _predictions(7, 12), _CENTERED, _CENTER),
+    (
+        "centers and sizes, coordinates first",
+        _predictions(4, 7),
+        _CENTERED.T,
+        {"axis": 0, "lower_clip": -0.5} | _CENTER,
+    ),
+    ("counted pixels", _predictions(7, 4), _A, _STDS | {"offset": 1, "decode_clip": 1.5}),
+    ("counted pixels, coordinates first", _predictions(4, 7), _A.T, {"axis": 0, "offset": 1}),
+    ("counted pixels of centers and sizes", _predictions(7, 4), _CENTERED, _CENTER | {"offset": 1}),
+    ("counted pixels of empty anchors", _predictions(7, 4), _A[:, [0, 1, 0, 1]], {"offset": 1}),
     ("turned anchors", _predictions(7, 4), _A[:, [2, 1, 0, 3]], {}),
     ("empty anchors", _predictions(7, 4), _A[:, [0, 1, 0, 1]], {}),
 ]
@@ -74,6 +88,11 @@ _ENCODE = [
     ("coordinates in the middle of a batch", _anchors(21).reshape(3, 7, 4).swapaxes(1, 2), _A.T, {"axis": 1}),
     ("no boxes", np.empty((0, 4)), np.empty((0, 4)), {}),
     ("a box of no area", _anchors(7)[:, [0, 1, 0, 1]], _A, {}),
+    ("centers and sizes", _anchors(7), _CENTERED, _STDS | _CENTER),
+    ("centers and sizes, classes", _anchors(21).reshape(7, 12), _CENTERED, _CENTER),
+    ("counted pixels", _anchors(7), _A, _STDS | {"offset": 1}),
+    ("counted pixels of centers and sizes", _anchors(7), _CENTERED, _CENTER | {"offset": 1}),
+    ("counted pixels of a box of no area", _anchors(7)[:, [0, 1, 0, 1]], _A, {"offset": 1}),
     ("turned boxes", _anchors(7)[:, [2, 3, 0, 1]], _A, {}),
     ("empty anchors", _anchors(7), _A[:, [0, 1, 0, 1]], {}),
     ("far away", _FAR[::-1] * 1.1, _FAR, {}),

@@ -474,4 +474,4 @@ def test_numpy_helper_reads_what_the_node_carries_below_opset_15() -> None:
     fused, _ = fuse_decode_bbox(decode_model(opset=13))
     attributes = {attribute.name: attribute for attribute in fused.graph.node[0].attribute}
     numbers = numpy_helper.to_array(attributes["constants"].t)
-    assert numbers.tolist() == [0.5, float(CLIP), -np.inf, 1, 1, 1, 1, 0, 0, 0, 0]
+    assert numbers.tolist() == [0.5, float(CLIP), -np.inf, 1, 1, 1, 1, 0, 0, 0, 0, 0]

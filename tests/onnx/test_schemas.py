@@ -111,9 +111,12 @@ def test_the_fusion_has_the_attributes_of_the_table() -> None:
         "lower_clip": plain.lower_bound,
         "scales": plain.scales,
         "means": plain.means,
+        "anchor_form": plain.anchor_form,
+        "offset": plain.offset,
         "axis": plain.axis,
     }
-    for name, names in ((_schema.DECODE_BBOX, ("decode_clip", "axis")), (_schema.DECODE_BBOX_V2, tuple(wanted))):
+    few = ("decode_clip", "anchor_form", "offset", "axis")
+    for name, names in ((_schema.DECODE_BBOX, few), (_schema.DECODE_BBOX_V2, tuple(wanted))):
         operator = find(_schema.DOMAIN, name, _schema.VERSION)
         assert operator is not None
         assert attribute_arguments(operator, {}) == {each: wanted[each] for each in names}

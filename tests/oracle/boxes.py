@@ -25,6 +25,10 @@ def _exp(x):
         return math.inf
 
 
+def _center_and_size(first, second, form, offset):
+    return (first, second) if form == "center" else ((first + second) / 2, second - first + offset)
+
+
 def decode_bbox(
     box_predictions,
     anchors,
@@ -33,36 +37,38 @@ def decode_bbox(
     lower_clip=None,
     scales=(1, 1, 1, 1),
     means=(0, 0, 0, 0),
+    anchor_form="corner",
+    offset=0,
     axis=-1,
 ):
     predictions, boxes = _by_box(box_predictions, anchors, axis)
     result = np.empty(predictions.shape)
     for n, k in np.ndindex(*predictions.shape[:2]):
         t = [float(predictions[n, k, i]) / scales[i] + means[i] for i in range(4)]
-        x1, y1, x2, y2 = map(float, boxes[n])
-        for i, (low, high) in enumerate(((x1, x2), (y1, y2))):
+        for i in range(2):
+            center, size = _center_and_size(float(boxes[n, i]), float(boxes[n, 2 + i]), anchor_form, offset)
             growth = t[2 + i]
             if lower_clip is not None and growth < lower_clip:
                 growth = lower_clip
             if decode_clip is not None and growth > decode_clip:
                 growth = decode_clip
-            center = t[i] * (high - low) + (low + high) / 2
-            size = _exp(growth) * (high - low)
+            center = t[i] * size + center
+            size = _exp(growth) * size - offset
             result[n, k, i] = center - size / 2
             result[n, k, 2 + i] = center + size / 2
     return _back(result, box_predictions, axis)
 
 
-def encode_bbox(boxes, anchors, *, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
+def encode_bbox(boxes, anchors, *, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), anchor_form="corner", offset=0, axis=-1):
     subject, reference = _by_box(boxes, anchors, axis)
     result = np.empty(subject.shape)
     with np.errstate(all="ignore"):
         for n, k in np.ndindex(*subject.shape[:2]):
             for i in range(2):
-                low, high = subject[n, k, i], subject[n, k, 2 + i]
-                from_, to = reference[n, i], reference[n, 2 + i]
-                shift = ((low + high) / 2 - (from_ + to) / 2) / (to - from_)
-                growth = np.log((high - low) / (to - from_))
+                center, size = _center_and_size(subject[n, k, i], subject[n, k, 2 + i], "corner", offset)
+                middle, length = _center_and_size(reference[n, i], reference[n, 2 + i], anchor_form, offset)
+                shift = (center - middle) / length
+                growth = np.log(size / length)
                 result[n, k, i] = (shift - means[i]) * scales[i]
                 result[n, k, 2 + i] = (growth - means[2 + i]) * scales[2 + i]
     return _back(result, boxes, axis)

@@ -67,12 +67,10 @@ def settled(case: Subcase, result: np.ndarray) -> np.ndarray:
     return result[np.broadcast_to(defined, result.shape)]
 
 
-def decoding(case: Subcase) -> dict[str, Any] | None:
-    """Options of decode_bbox for a case; None for one that counts pixels, which it does not."""
+def decoding(case: Subcase) -> dict[str, Any]:
+    """Options of decode_bbox for a case."""
     given = case.attributes
-    if "plus1" in given:
-        return None
-    options: dict[str, Any] = {"means": given.get("means", (0.0,) * 4)}
+    options: dict[str, Any] = {"means": given.get("means", (0.0,) * 4), "offset": int(given.get("plus1", 0))}
     options["scales"] = [1 / deviation for deviation in given.get("stds", (1, 1, 1, 1))]
     if "decode_clip" in given:
         options["decode_clip"] = float(given["decode_clip"])

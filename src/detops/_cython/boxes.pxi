@@ -11,5 +11,8 @@ cdef struct Boxes:
     Py_ssize_t inner
     double[4] scales
     double[4] means
+    # An AnchorForm.
+    Py_ssize_t form
+    double offset
     double lower_clip
     double decode_clip

@@ -11,6 +11,7 @@ include "buffers.pxi"
 include "parallel_for.pxi"
 include "stream.pxi"
 include "boxes.pxi"
+include "../_core/iou.py"
 include "../_core/boxes.py"
 
 
@@ -128,13 +129,14 @@ cdef inline bint all_invert(const Boxes* boxes) noexcept nogil:
             and inverts(boxes.scales[2]) and inverts(boxes.scales[3]))
 
 
-cdef inline void decode_side(const Boxes* boxes, int side, bint inverted, Block* block) noexcept nogil:
+cdef inline void decode_side(const Boxes* boxes, int side, bint inverted, Py_ssize_t form, real offset,
+                             Block* block) noexcept nogil:
     """The left and right of all boxes of a block, or the top and bottom."""
     cdef real scale = <real> boxes.scales[side], mean = <real> boxes.means[side]
     cdef real size_scale = <real> boxes.scales[2 + side], size_mean = <real> boxes.means[2 + side]
     cdef real inverse = 1 / scale, size_inverse = 1 / size_scale
     cdef real lower = <real> boxes.lower_clip, upper = <real> boxes.decode_clip
-    cdef real shift, growth
+    cdef real shift, growth, center, size
     cdef Py_ssize_t j
     for j in range(block.count):
         # Divisions take as long as all the rest, and most coders have scales of 1.
@@ -144,20 +146,54 @@ cdef inline void decode_side(const Boxes* boxes, int side, bint inverted, Block*
         else:
             shift = unscale(block.subject[side][j], scale, mean)
             growth = unscale(block.subject[2 + side][j], size_scale, size_mean)
+        center, size = center_and_size(block.anchors[side][j], block.anchors[2 + side][j], form, offset)
         block.subject[side][j], block.subject[2 + side][j] = decode_span(
-            shift, growth, block.anchors[side][j], block.anchors[2 + side][j], lower, upper)
+            shift, growth, center, size, offset, lower, upper)
 
 
-cdef inline void encode_side(const Boxes* boxes, int side, Block* block) noexcept nogil:
+cdef inline void decode_sides(const Boxes* boxes, bint inverted, Py_ssize_t form, real offset,
+                              Block* block) noexcept nogil:
+    decode_side(boxes, 0, inverted, form, offset, block)
+    decode_side(boxes, 1, inverted, form, offset, block)
+
+
+cdef inline void decode_block(const Boxes* boxes, bint inverted, Block* block) noexcept nogil:
+    """All boxes of a block, with a loop for each form of anchors, and for none but the usual offset."""
+    if boxes.form == AnchorForm.CENTER:
+        decode_sides(boxes, inverted, AnchorForm.CENTER, <real> boxes.offset, block)
+    elif boxes.offset == 0:
+        decode_sides(boxes, inverted, AnchorForm.CORNER, 0, block)
+    else:
+        decode_sides(boxes, inverted, AnchorForm.CORNER, <real> boxes.offset, block)
+
+
+cdef inline void encode_side(const Boxes* boxes, int side, Py_ssize_t form, real offset, Block* block) noexcept nogil:
     cdef real scale = <real> boxes.scales[side], mean = <real> boxes.means[side]
     cdef real size_scale = <real> boxes.scales[2 + side], size_mean = <real> boxes.means[2 + side]
-    cdef real shift, growth
+    cdef real shift, growth, center, size, anchor_center, anchor_size
     cdef Py_ssize_t j
     for j in range(block.count):
-        shift, growth = encode_span(block.subject[side][j], block.subject[2 + side][j],
-                                    block.anchors[side][j], block.anchors[2 + side][j])
+        center, size = center_and_size(block.subject[side][j], block.subject[2 + side][j], AnchorForm.CORNER, offset)
+        anchor_center, anchor_size = center_and_size(
+            block.anchors[side][j], block.anchors[2 + side][j], form, offset)
+        shift, growth = encode_span(center, size, anchor_center, anchor_size)
         block.subject[side][j] = rescale(shift, scale, mean)
         block.subject[2 + side][j] = rescale(growth, size_scale, size_mean)
+
+
+cdef inline void encode_sides(const Boxes* boxes, Py_ssize_t form, real offset, Block* block) noexcept nogil:
+    encode_side(boxes, 0, form, offset, block)
+    encode_side(boxes, 1, form, offset, block)
+
+
+cdef inline void encode_block(const Boxes* boxes, Block* block) noexcept nogil:
+    """All boxes of a block, with the loops that decode_block has."""
+    if boxes.form == AnchorForm.CENTER:
+        encode_sides(boxes, AnchorForm.CENTER, <real> boxes.offset, block)
+    elif boxes.offset == 0:
+        encode_sides(boxes, AnchorForm.CORNER, 0, block)
+    else:
+        encode_sides(boxes, AnchorForm.CORNER, <real> boxes.offset, block)
 
 
 cdef int decode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -168,11 +204,9 @@ cdef int decode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     while begin < end:
         load(boxes, begin, end, &block)
         if inverted:
-            decode_side(boxes, 0, True, &block)
-            decode_side(boxes, 1, True, &block)
+            decode_block(boxes, True, &block)
         else:
-            decode_side(boxes, 0, False, &block)
-            decode_side(boxes, 1, False, &block)
+            decode_block(boxes, False, &block)
         store(boxes, begin, &block)
         begin += block.count
     stream_end()
@@ -185,8 +219,7 @@ cdef int encode_loop(const void* arguments, Py_ssize_t begin, Py_ssize_t end) no
     cdef Block block
     while begin < end:
         load(boxes, begin, end, &block)
-        encode_side(boxes, 0, &block)
-        encode_side(boxes, 1, &block)
+        encode_block(boxes, &block)
         store(boxes, begin, &block)
         begin += block.count
     stream_end()
@@ -202,7 +235,7 @@ cdef api int encode_bbox_operator(const void* arguments, const Executor* executo
 
 
 cdef int _execute(operator_t operator, subject, anchors, double lower_clip, double decode_clip, scales, means,
-                  Py_ssize_t classes, Py_ssize_t inner, out) except -1:
+                  Py_ssize_t form, double offset, Py_ssize_t classes, Py_ssize_t inner, out) except -1:
     cdef Boxes boxes
     boxes.subject = <const real*> address(subject)
     boxes.anchors = <const real*> address(anchors)
@@ -213,14 +246,17 @@ cdef int _execute(operator_t operator, subject, anchors, double lower_clip, doub
     boxes.inner = inner
     boxes.scales = scales
     boxes.means = means
+    boxes.form = form
+    boxes.offset = offset
     boxes.lower_clip = lower_clip
     boxes.decode_clip = decode_clip
     return execute(operator, &boxes)
 
 
-def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means, classes, inner, out):
-    _execute(decode_bbox_operator, box_predictions, anchors, lower_clip, decode_clip, scales, means, classes, inner, out)
+def decode_bbox(box_predictions, anchors, lower_clip, decode_clip, scales, means, form, offset, classes, inner, out):
+    _execute(decode_bbox_operator, box_predictions, anchors, lower_clip, decode_clip, scales, means, form, offset,
+             classes, inner, out)
 
 
-def encode_bbox(boxes, anchors, scales, means, classes, inner, out):
-    _execute(encode_bbox_operator, boxes, anchors, 0.0, 0.0, scales, means, classes, inner, out)
+def encode_bbox(boxes, anchors, scales, means, form, offset, classes, inner, out):
+    _execute(encode_bbox_operator, boxes, anchors, 0.0, 0.0, scales, means, form, offset, classes, inner, out)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeVar
 
+from detops.graph._schema import CORNER
+
 T = TypeVar("T")
 
 Operation = Literal["Add", "Sub", "Mul", "Div", "Min", "Max", "Exp", "Half"]
@@ -30,11 +32,22 @@ def bound_growth(compute: Compute[T], growth: T, upper: T, lower: T | None = Non
     return compute("Min", "bounded", raised, upper)
 
 
-def corners(compute: Compute[T], shift: T, growth: T, first: T, last: T) -> tuple[T, T]:
-    """Return the first and the last corner, in tensorpack's order: bit-equal to the graph that it replaces there."""
-    size = compute("Sub", "size", last, first)
-    center = compute("Half", "center", compute("Add", "corner_sum", last, first))
+def corners(
+    compute: Compute[T], shift: T, growth: T, first: T, last: T, anchor_form: str = CORNER, offset: T | None = None
+) -> tuple[T, T]:
+    """Return the first and the last corner, in tensorpack's order: bit-equal to the graph that it replaces there.
+
+    The anchor is [first, last], or has these two as its center and size; what is None is not computed with.
+    """
+    center, size = first, last
+    if anchor_form == CORNER:
+        size = compute("Sub", "size", last, first)
+        if offset is not None:
+            size = compute("Add", "counted", size, offset)
+        center = compute("Half", "center", compute("Add", "corner_sum", last, first))
     new_size = compute("Mul", "new_size", compute("Exp", "factor", growth), size)
+    if offset is not None:
+        new_size = compute("Sub", "new_span", new_size, offset)
     half_size = compute("Half", "half_size", new_size)
-    new_center = compute("Add", "new_center", compute("Mul", "offset", shift, size), center)
+    new_center = compute("Add", "new_center", compute("Mul", "moved", shift, size), center)
     return compute("Sub", "low", new_center, half_size), compute("Add", "high", new_center, half_size)

@@ -7,7 +7,7 @@ compiled, shapes and values in the call; docs/numba.md says what they take. The 
 """
 
 from detops._core import jit as _jit
-from detops._core.boxes import decode_span, encode_span
+from detops._core.boxes import center_and_size, decode_span, encode_span
 from detops._core.iou import box_area, intersection_over_union
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, cubic_weight
 from detops.numba.box_iou import box_iou
@@ -30,6 +30,7 @@ __all__ = [
     "blend",
     "box_area",
     "box_iou",
+    "center_and_size",
     "cubic_weight",
     "cummax",
     "cummin",

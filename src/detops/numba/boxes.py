@@ -1,17 +1,22 @@
 """decode_bbox and encode_bbox inside compiled code."""
 
+import functools
+
 import numpy as np
 
+from detops._codes import AnchorForm, words
 from detops._numba.boxes import decode_loop, encode_loop
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
 
+FORMS = words(AnchorForm)
+
 
 class _Anchored:
     """Boxes, or predictions of them, and anchors, checked, and functions for compiled code that make them ready."""
 
-    def __init__(self, name, subject, anchors, scales, means, axis):
+    def __init__(self, name, subject, anchors, scales, means, anchor_form, offset, axis):
         subject, anchors = _kinds.array(name, subject), _kinds.array("anchors", anchors)
         dtype = (_kinds.floats if name == "box_predictions" else _kinds.coordinates)(name, subject)
         _kinds.coordinates("anchors", anchors)
@@ -23,6 +28,8 @@ class _Anchored:
         self.layout = _layout(name, subject.ndim, anchors.ndim, _kinds.integer("axis", axis))
         self.by_group = _by_group(_kinds.cast(subject, dtype)), _by_group(_kinds.cast(anchors, dtype))
         self.scales, self.means = _scales(scales, dtype), _kinds.four_reals("means", means, dtype)
+        self.form = FORMS[_kinds.text("anchor_form", anchor_form, FORMS)]
+        self.offset = _kinds.integer("offset", offset, 0, 1)
 
 
 def _layout(name, ndim, anchor_ndim, whole):
@@ -84,7 +91,7 @@ def _bound(name, got, otherwise, element):
     return inlined(lambda value: element(otherwise) if value is None else element(checked(value)))
 
 
-@operator
+@functools.partial(operator, constants=("anchor_form",))
 def decode_bbox(
     box_predictions,
     anchors,
@@ -93,18 +100,20 @@ def decode_bbox(
     lower_clip=None,
     scales=(1, 1, 1, 1),
     means=(0, 0, 0, 0),
+    anchor_form="corner",
+    offset=0,
     axis=-1,
 ):
-    """``detops.decode_bbox`` for compiled code."""
-    given = _Anchored("box_predictions", box_predictions, anchors, scales, means, axis)
+    """``detops.decode_bbox`` for compiled code, which must know `anchor_form`."""
+    given = _Anchored("box_predictions", box_predictions, anchors, scales, means, anchor_form, offset, axis)
     layout, (predicted, anchored), divisors, terms = given.layout, given.by_group, given.scales, given.means
-    element = given.element
+    element, form, added = given.element, given.form, given.offset
     low = _bound("lower_clip", lower_clip, -np.inf, element)
     high = _bound("decode_clip", decode_clip, np.inf, element)
 
-    def decode_bbox(box_predictions, anchors, decode_clip, lower_clip, scales, means, axis):
+    def decode_bbox(box_predictions, anchors, decode_clip, lower_clip, scales, means, anchor_form, offset, axis):
         classes, inner = layout(box_predictions.shape, anchors.shape, axis)
-        numbers = low(lower_clip), high(decode_clip), divisors(scales), terms(means)
+        numbers = low(lower_clip), high(decode_clip), divisors(scales), terms(means), form, element(added(offset))
         out = np.empty(box_predictions.shape, element)
         if out.size > 0:
             t, a = predicted(box_predictions, inner), anchored(anchors, inner)
@@ -114,16 +123,16 @@ def decode_bbox(
     return decode_bbox
 
 
-@operator
-def encode_bbox(boxes, anchors, *, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), axis=-1):
-    """``detops.encode_bbox`` for compiled code."""
-    given = _Anchored("boxes", boxes, anchors, scales, means, axis)
+@functools.partial(operator, constants=("anchor_form",))
+def encode_bbox(boxes, anchors, *, scales=(1, 1, 1, 1), means=(0, 0, 0, 0), anchor_form="corner", offset=0, axis=-1):
+    """``detops.encode_bbox`` for compiled code, which must know `anchor_form`."""
+    given = _Anchored("boxes", boxes, anchors, scales, means, anchor_form, offset, axis)
     layout, (boxed, anchored), factors, terms = given.layout, given.by_group, given.scales, given.means
-    element = given.element
+    element, form, added = given.element, given.form, given.offset
 
-    def encode_bbox(boxes, anchors, scales, means, axis):
+    def encode_bbox(boxes, anchors, scales, means, anchor_form, offset, axis):
         classes, inner = layout(boxes.shape, anchors.shape, axis)
-        numbers = factors(scales), terms(means)
+        numbers = factors(scales), terms(means), form, element(added(offset))
         out = np.empty(boxes.shape, element)
         if out.size > 0:
             b, a = boxed(boxes, inner), anchored(anchors, inner)

@@ -368,13 +368,17 @@ _BOXES = (
     (("decoded_boxes", "T"),),
 )
 _AXIS = Attribute("axis", "axis", "int", -1)
+_ANCHORS = (
+    Attribute("anchor_form", "anchor_form", "string", "corner", words={"corner": "corner", "center": "center"}),
+    Attribute("offset", "offset", "int", 0),
+)
 _DETOPS = (
     NodeType(
         "detops",
         "DecodeBbox",
         "decode_bbox",
         *_BOXES,
-        (Attribute("decode_clip", "decode_clip", "float", math.inf), _AXIS),
+        (Attribute("decode_clip", "decode_clip", "float", math.inf), *_ANCHORS, _AXIS),
         fixed={"lower_clip": -math.inf, "scales": (1.0, 1.0, 1.0, 1.0), "means": (0.0, 0.0, 0.0, 0.0)},
     ),
     NodeType(
@@ -388,6 +392,7 @@ _DETOPS = (
             Attribute("lower_clip", "lower_clip", "float", -math.inf),
             Attribute("scales", "scales", "floats", (1.0, 1.0, 1.0, 1.0)),
             Attribute("means", "means", "floats", (0.0, 0.0, 0.0, 0.0)),
+            *_ANCHORS,
             _AXIS,
         ),
     ),

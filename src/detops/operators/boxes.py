@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from detops.operators import _checks
+from detops._codes import AnchorForm, words
+from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
 
 # The defaults of scales and means: what they are need not be checked.
 ONES, ZEROS = (1, 1, 1, 1), (0, 0, 0, 0)
+FORMS = words(AnchorForm)
 _NO_NORMALIZATION = (1.0,) * 4, (0.0,) * 4
 
 
@@ -24,6 +26,8 @@ def decode_bbox(
     lower_clip: float | None = None,
     scales: Sequence[float] = ONES,
     means: Sequence[float] = ZEROS,
+    anchor_form: str = "corner",
+    offset: int = 0,
     axis: int = -1,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -34,7 +38,10 @@ def decode_bbox(
 
         center = t * size + center of the anchor
         size   = exp(min(max(t, lower_clip), decode_clip)) * size of the anchor
-        box    = (center - size / 2, center + size / 2)
+        box    = (center - (size - offset) / 2, center + (size - offset) / 2)
+
+    The size of an anchor (x1, y1, x2, y2) is (x2 - x1 + offset, y2 - y1 + offset), its center ((x1 + x2) / 2,
+    (y1 + y2) / 2).
 
     Parameters
     ----------
@@ -42,9 +49,9 @@ def decode_bbox(
         (tx, ty, tw, th) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
         (..., 4 * num_classes) against anchors (..., 4).
     anchors : array_like of float16, float32, float64 or an integer type
-        (x1, y1, x2, y2) along `axis`, in pixels or any other unit; the result is in the same unit. Leading axes may
-        be missing, or of length 1: anchors (num_boxes, 4) serve each image of predictions (batch, num_boxes, 4).
-        Empty lists are no predictions and no anchors.
+        (x1, y1, x2, y2) along `axis`, or what `anchor_form` says, in pixels or any other unit; the result is in the
+        same unit. Leading axes may be missing, or of length 1: anchors (num_boxes, 4) serve each image of predictions
+        (batch, num_boxes, 4). Empty lists are no predictions and no anchors.
     decode_clip : float, optional
         Upper bound of tw and th before the exponential; None for no bound. 0 bounds them at 0.
     lower_clip : float, optional
@@ -52,6 +59,12 @@ def decode_bbox(
     scales, means : sequence of 4 floats, default 1 and 0
         Undo the normalization of the predictions. MMDetection's ``stds`` are ``1 / scales`` and its ``means``
         are `means`; torchvision's ``weights`` are `scales`.
+    anchor_form : {"corner", "center"}, default "corner"
+        What an anchor's numbers are: its corners (x1, y1, x2, y2), or its center and size (cx, cy, w, h), as the priors
+        of SSD and RetinaFace. The result has corners in any case.
+    offset : {0, 1}, default 0
+        1 counts whole pixels, as older detectors do: a box from x1 to x2 is x2 - x1 + 1 wide. A size that is given,
+        as w is with ``anchor_form="center"``, has been counted so.
     axis : int, default -1
         The axis of the four coordinates.
     out : numpy.ndarray, optional
@@ -69,7 +82,8 @@ def decode_bbox(
     TypeError
         If an argument has a wrong dtype or type.
     ValueError
-        If shapes do not fit, a scale is 0, an option is no finite number, or there is no such `axis`.
+        If shapes do not fit, a scale is 0, an option is no finite number, there is no such `axis` or `anchor_form`, or
+        `offset` is neither 0 nor 1.
 
     See Also
     --------
@@ -80,7 +94,10 @@ def decode_bbox(
     A NaN stays in the coordinates that it enters. An anchor of negative width or height passes through the formula.
     One whose width or height is beyond the range of the dtype gives inf or NaN.
     The definition is that of CANN's DecodeBbox and DecodeBboxV2, and of the box coders of tensorpack, torchvision,
-    Detectron2 and MMDetection.
+    Detectron2 and MMDetection. With an offset of 1 it is that of maskrcnn-benchmark's ``BoxCoder`` and of
+    ``delta2bbox`` in MMDetection 1, which write it in other ways: the former has the center half a pixel further, and
+    takes 1 from the right and bottom. Coders that take nothing from the decoded size, as py-faster-rcnn's, have no
+    offset here, but anchors that end a pixel later.
 
     Examples
     --------
@@ -89,12 +106,13 @@ def decode_bbox(
     >>> anchors = np.array([[0.0, 0.0, 10.0, 20.0]])
     >>> detops.decode_bbox(np.array([[0.1, 0.0, np.log(2), 0.0]]), anchors)
     array([[-4.,  0., 16., 20.]])
+    >>> detops.decode_bbox(np.array([[0.1, 0.0, np.log(2), 0.0]]), np.array([[5.0, 10, 10, 20]]), anchor_form="center")
+    array([[-4.,  0., 16., 20.]])
     """
     lower = -math.inf if lower_clip is None else _checks.real("lower_clip", lower_clip)
     upper = math.inf if decode_clip is None else _checks.real("decode_clip", decode_clip)
-    return _transform(
-        "decode_bbox", "box_predictions", box_predictions, anchors, (lower, upper), scales, means, axis, out, backend
-    )
+    given = box_predictions, anchors, (lower, upper), scales, means, anchor_form, offset, axis, out, backend
+    return _transform("decode_bbox", "box_predictions", *given)
 
 
 def encode_bbox(
@@ -103,6 +121,8 @@ def encode_bbox(
     *,
     scales: Sequence[float] = ONES,
     means: Sequence[float] = ZEROS,
+    anchor_form: str = "corner",
+    offset: int = 0,
     axis: int = -1,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -115,9 +135,14 @@ def encode_bbox(
         (x1, y1, x2, y2) along `axis`: shape (..., 4), or (4, ...) with ``axis=0``, and so on; or
         (..., 4 * num_classes) against anchors (..., 4). Integers are taken as float64, an empty list as no boxes.
     anchors : array_like of float16, float32, float64 or an integer type
-        (x1, y1, x2, y2) along `axis`, in the unit of `boxes`. Leading axes may be missing, or of length 1.
+        (x1, y1, x2, y2) along `axis`, or what `anchor_form` says, in the unit of `boxes`. Leading axes may be missing,
+        or of length 1.
     scales, means : sequence of 4 floats, default 1 and 0
         The normalization of the result: (t - mean) * scale.
+    anchor_form : {"corner", "center"}, default "corner"
+        Whether an anchor is (x1, y1, x2, y2) or (cx, cy, w, h); `boxes` have corners in any case.
+    offset : {0, 1}, default 0
+        1 counts whole pixels: it is added to widths and heights that follow from corners.
     axis : int, default -1
         The axis of the four coordinates.
     out : numpy.ndarray, optional
@@ -135,7 +160,8 @@ def encode_bbox(
     TypeError
         If an argument has a wrong dtype or type.
     ValueError
-        If shapes do not fit, a scale is 0, an option is no finite number, or there is no such `axis`.
+        If shapes do not fit, a scale is 0, an option is no finite number, there is no such `axis` or `anchor_form`, or
+        `offset` is neither 0 nor 1.
 
     See Also
     --------
@@ -155,7 +181,8 @@ def encode_bbox(
     >>> detops.encode_bbox(np.array([[1.0, 0.0, 11.0, 20.0]]), anchors)
     array([[0.1, 0. , 0. , 0. ]])
     """
-    return _transform("encode_bbox", "boxes", boxes, anchors, (), scales, means, axis, out, backend)
+    given = boxes, anchors, (), scales, means, anchor_form, offset, axis, out, backend
+    return _transform("encode_bbox", "boxes", *given)
 
 
 def _transform(
@@ -166,6 +193,8 @@ def _transform(
     attributes: tuple[float, ...],
     scales: Sequence[float],
     means: Sequence[float],
+    anchor_form: str,
+    offset: int,
     axis: int,
     out: Any,
     backend: str | None,
@@ -178,6 +207,7 @@ def _transform(
         call.read_empty(name, 4)
     classes, inner = _layout(name, call[name].shape, call["anchors"].shape, axis)
     normalization = _normalization(scales, means, dtype)
+    form = FORMS[_checks.choice("anchor_form", anchor_form, FORMS)]
     given = call[name].dtype
     results = call.results(out, (call[name].shape, _checks.native(given) if given.kind == "f" else dtype, dtype))
     _registry.kernel(kernel, call.backend, dtype)(
@@ -185,6 +215,8 @@ def _transform(
         call.cast("anchors", dtype),
         *_checks.in_range(attributes, dtype),
         *normalization,
+        form,
+        _suppression.offset(offset),
         classes,
         inner,
         *results.buffers,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from detops.graph._decode import Operation, bound_growth, corners, unscale
 from detops.graph._finding import Refusal
-from detops.graph._schema import ONES, ZEROS, Parameters
+from detops.graph._schema import CENTER, ONES, ZEROS, Parameters
 from detops.graph.check import _run_onnx, _run_tf
 from detops.graph.model._graph import Graph
 from detops.graph.ops._evaluate import evaluate, evaluate_all, integers_in
@@ -101,7 +101,7 @@ def tolerance(predictions: Array, anchors: Array, values: Parameters, eps: float
     boxes = np.moveaxis(anchors.astype(np.float64), values.axis, -1)[..., None, :]
     grouped = rows.reshape(*rows.shape[:-1], -1, 4)
     scaled = grouped / np.array(values.scales) + np.array(values.means)
-    size = np.abs(boxes[..., 2:] - boxes[..., :2])
+    size = np.abs(boxes[..., 2:] - (0 if values.anchor_form == CENTER else boxes[..., :2])) + values.offset
     inner = np.clip(scaled[..., 2:], values.lower_bound, values.upper_bound)
     # an exponential is as inexact as its argument is large
     growth = np.exp(inner) * (1 + np.abs(scaled[..., 2:])) * size
@@ -157,7 +157,8 @@ def _telling(graph: Graph, proof: Proof, shapes: tuple[Sizes, Sizes]) -> list[in
 def _boxes(random: np.random.Generator, shape: Sizes, proof: Proof, scale: float) -> Array:
     axis = proof.parameters.axis
     values = np.moveaxis(random.uniform(-0.1, 1, shape) * scale, axis, -1)
-    values[..., 2:] = values[..., :2] + random.uniform(0.01, 0.5, values[..., 2:].shape) * scale
+    first = 0 if proof.parameters.anchor_form == CENTER else values[..., :2]
+    values[..., 2:] = first + random.uniform(0.01, 0.5, values[..., 2:].shape) * scale
     return np.ascontiguousarray(np.moveaxis(values, -1, axis)).astype(proof.dtype)
 
 
@@ -261,7 +262,9 @@ def formula(predictions: Array, anchors: Array, values: Parameters) -> Array:
     grouped = unscale(_compute, grouped, np.array(values.scales, dtype), np.array(values.means, dtype))
     upper, lower = np.array(values.upper_bound, dtype), np.array(values.lower_bound, dtype)
     growth = bound_growth(_compute, grouped[..., 2:], upper, lower)
-    both = corners(_compute, grouped[..., :2], growth, boxes[..., :2], boxes[..., 2:])
+    ends = boxes[..., :2], boxes[..., 2:]
+    offset = np.array(values.offset, dtype) if values.offset else None
+    both = corners(_compute, grouped[..., :2], growth, *ends, values.anchor_form, offset)
     return np.moveaxis(np.concatenate(both, axis=-1).reshape(rows.shape), -1, values.axis)
 
 

@@ -18,7 +18,7 @@ def function_for(values: Parameters, opset: int) -> Any:
     """Return the model-local function of an operator, in the operators of an opset."""
     import onnx
 
-    body = _Body(opset)
+    body = _Body(opset, values)
     if values.operator == DECODE_BBOX:
         _decode_bbox(body)
     elif values.axis == -1:
@@ -33,8 +33,9 @@ def function_for(values: Parameters, opset: int) -> Any:
 class _Body:
     """Collects the nodes of a function; every method returns the names of what it adds."""
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, values: Parameters) -> None:
         self.opset = opset
+        self.values = values
         self.nodes: list[Any] = []
 
     def add(
@@ -60,6 +61,11 @@ class _Body:
         if operation == "Half":
             return self.add("Mul", [*operands, "half"], name)
         return self.add(operation, operands, name)
+
+    def corners(self, shift: str, growth: str, first: str, last: str) -> tuple[str, str]:
+        """Add the decode of what is unscaled and bounded."""
+        offset = "offset" if self.values.offset else None
+        return corners(self.compute, shift, growth, first, last, self.values.anchor_form, offset)
 
     def integers(self, values: Sequence[int], output: str) -> str:
         """Add a constant list of integers."""
@@ -108,20 +114,21 @@ class _Body:
         """Make tensors of the node's attributes, in the dtype of box_predictions."""
         import onnx
 
-        sizes = {"half": 1, "clip": 1, "lower": 1, "scales_row": 4, "means_row": 4}
+        sizes = {"half": 1, "clip": 1, "lower": 1, "scales_row": 4, "means_row": 4, "offset": 1}
         if self.opset < CAST_LIKE:
             self.add("Constant", [], "numbers", {"value": ("constants", onnx.AttributeProto.TENSOR)})
             self.split("numbers", list(sizes), list(sizes.values()), axis=0)
             return
-        single, several = onnx.AttributeProto.FLOAT, onnx.AttributeProto.FLOATS
+        single, several, whole = onnx.AttributeProto.FLOAT, onnx.AttributeProto.FLOATS, onnx.AttributeProto.INT
         sources: dict[str, tuple[str, str, int]] = {
             "clip": ("value_float", "decode_clip", single),
             "lower": ("value_float", "lower_clip", single),
             "scales_row": ("value_floats", "scales", several),
             "means_row": ("value_floats", "means", several),
+            "offset": ("value_int", "offset", whole),
         }
         self.add("Constant", [], "half_single", value_float=0.5)
-        for name in names:
+        for name in [*names, *(["offset"] if self.values.offset else [])]:
             if name != "half":
                 attribute, source, kind = sources[name]
                 self.add("Constant", [], f"{name}_single", {attribute: (source, kind)})
@@ -138,7 +145,7 @@ def _decode_bbox(body: _Body) -> None:
     body.parameters(["half", "clip"])
     shift, growth = body.split(INPUTS[0], ["shift", "growth"], [2, 2])
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    _result(body, corners(body.compute, shift, bound_growth(body.compute, growth, "clip"), *anchors))
+    _result(body, body.corners(shift, bound_growth(body.compute, growth, "clip"), *anchors))
 
 
 def _result(body: _Body, corners: Sequence[str]) -> None:
@@ -167,7 +174,7 @@ def _decode_bbox_v2(body: _Body) -> None:
     shift, growth = body.split(shifted, ["shift", "growth"], [2, 2], axis=-1)
     anchors = body.split(body.unsqueeze(INPUTS[1], -2, "boxes"), ["first", "last"], [2, 2], axis=-1)
     bounded = bound_growth(body.compute, growth, "clip", "lower")
-    body.add("Concat", corners(body.compute, shift, bounded, *anchors), "joined", axis=-1)
+    body.add("Concat", body.corners(shift, bounded, *anchors), "joined", axis=-1)
     body.reshape("joined", "form", OUTPUT)  # fails where anchors had more boxes along some axis
 
 
@@ -185,4 +192,4 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
     body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
     body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])
-    _result(body, corners(body.compute, "shift", bound_growth(body.compute, "growth", "clip", "lower"), *anchors))
+    _result(body, body.corners("shift", bound_growth(body.compute, "growth", "clip", "lower"), *anchors))

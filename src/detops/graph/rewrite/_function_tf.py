@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from detops.graph._decode import Operation, bound_growth, corners, unscale
-from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT
+from detops.graph._schema import DECODE_BBOX, INPUTS, OUTPUT, Parameters
 from detops.graph.model._tf_schema import messages
 from detops.graph.model._tf_tensors import number_of, set_tensor
 from detops.graph.proof._prove import Proof
@@ -36,6 +36,8 @@ def make_node(proof: Proof, name: str) -> Any:
     for key, value in values.attributes().items():
         if isinstance(value, list):
             node.attr[key].list.f.extend(value)
+        elif isinstance(value, str):
+            node.attr[key].s = value.encode()
         elif isinstance(value, int):
             node.attr[key].i = value
         else:
@@ -80,6 +82,8 @@ def general_function(proof: Proof) -> Any:
     attributes = {
         "T": "type",
         "decode_clip": "float",
+        "anchor_form": "string",
+        "offset": "int",
         "axis": "int",
         "constants": "tensor",
         "axis_value": "tensor",
@@ -88,7 +92,7 @@ def general_function(proof: Proof) -> Any:
         attributes |= {"scales": "list(float)", "means": "list(float)", "lower_clip": "float"}
     for name, kind in attributes.items():
         signature.attr.add(name=name, type=kind)
-    body = _Body(function)
+    body = _Body(function, values)
     if values.operator == DECODE_BBOX:
         _decode_bbox(body)
     elif values.axis == -1:
@@ -102,10 +106,12 @@ def general_function(proof: Proof) -> Any:
 class _Body:
     """Collects the nodes of a function; every method returns the reference to an output."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, values: Parameters) -> None:
         self.function = function
+        self.values = values
         self.result = ""
         self.half = ""
+        self.offset: str | None = None
 
     def add(self, op: str, name: str, inputs: Sequence[str], port: str, **attributes: Any) -> str:
         """Add a node; an attribute is "$name" of the function, a DataType number, or ("i", number)."""
@@ -126,6 +132,10 @@ class _Body:
             operands = (*operands, self.half)
         return self.add(OPS[operation], name, operands, "y:0" if operation == "Exp" else "z:0", T="$T")
 
+    def corners(self, shift: str, growth: str, first: str, last: str) -> tuple[str, str]:
+        """Add the decode of what is unscaled and bounded."""
+        return corners(self.compute, shift, growth, first, last, self.values.anchor_form, self.offset)
+
     def integers(self, name: str, value: Any) -> str:
         """Add an integer constant."""
         reference = self.add("Const", name.replace("-", "minus_"), (), "output:0", dtype=INT32)
@@ -133,13 +143,14 @@ class _Body:
         return reference
 
     def parameters(self) -> list[str]:
-        """Add the node's numbers as tensors in the type of the boxes: half, clip, lower, scales, means."""
+        """Add the node's numbers as tensors in the type of the boxes: half, clip, lower, scales, means, offset."""
         numbers = self.add("Const", "numbers", (), "output:0", dtype=FLOAT, value="$constants")
         typed = self.add("Cast", "typed", (numbers,), "y:0", SrcT=FLOAT, DstT="$T")
-        sizes, axis = self.integers("number_sizes", [1, 1, 1, 4, 4]), self.integers("number_axis", 0)
-        self.add("SplitV", "parts", (typed, sizes, axis), "output", T="$T", Tlen=INT32, num_split=("i", 5))
-        parts = [f"parts:output:{index}" for index in range(5)]
+        sizes, axis = self.integers("number_sizes", [1, 1, 1, 4, 4, 1]), self.integers("number_axis", 0)
+        self.add("SplitV", "parts", (typed, sizes, axis), "output", T="$T", Tlen=INT32, num_split=("i", 6))
+        parts = [f"parts:output:{index}" for index in range(6)]
         self.half = parts[0]
+        self.offset = parts[5] if self.values.offset else None
         return parts
 
     def split(self, name: str, tensor: str, axis: str, count: int = 2) -> list[str]:
@@ -169,7 +180,7 @@ def _decode_bbox(body: _Body) -> None:
     axis = body.add("Const", "coordinate_axis", (), "output:0", dtype=INT32, value="$axis_value")
     shift, growth = body.split("predictions", INPUTS[0], axis)
     anchors = body.split("boxes", INPUTS[1], axis)
-    _result(body, corners(body.compute, shift, bound_growth(body.compute, growth, parts[1]), *anchors), axis)
+    _result(body, body.corners(shift, bound_growth(body.compute, growth, parts[1]), *anchors), axis)
 
 
 def _result(body: _Body, corners: Sequence[str], axis: str) -> None:
@@ -194,7 +205,7 @@ def _decode_bbox_v2(body: _Body) -> None:
     dim = body.integers("class_axis", -2)
     boxes = body.add("ExpandDims", "expanded", (INPUTS[1], dim), "output:0", T="$T", Tdim=INT32)
     bounded = bound_growth(body.compute, growth, parts[1], parts[2])
-    both = corners(body.compute, shift, bounded, *body.split("boxes", boxes, last_axis))
+    both = body.corners(shift, bounded, *body.split("boxes", boxes, last_axis))
     joined = body.join("joined", both, last_axis)
     body.result = body.reshape("flat", joined, form)  # fails where anchors had more boxes along some axis
 
@@ -210,4 +221,4 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
         shifted.append(unscale(body.compute, part, scales[place], means[place], f"_{place}"))
     shift, growth = body.join("shift", shifted[:2], axis), body.join("growth", shifted[2:], axis)
     bounded = bound_growth(body.compute, growth, parts[1], parts[2])
-    _result(body, corners(body.compute, shift, bounded, *body.split("boxes", INPUTS[1], axis)), axis)
+    _result(body, body.corners(shift, bounded, *body.split("boxes", INPUTS[1], axis)), axis)

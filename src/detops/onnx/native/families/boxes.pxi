@@ -38,6 +38,8 @@ cdef int plan_decode_bbox(NodeCall* call) noexcept nogil:
             return wrong_number(call, BOX_SCALES, "4 finite numbers other than 0")
         if call.values[BOX_MEANS].count != 4 or not isfinite(call.values[BOX_MEANS].number[i]):
             return wrong_number(call, BOX_MEANS, "4 finite numbers")
+    if not 0 <= call.values[BOX_OFFSET].whole[0] <= 1:
+        return wrong_value(call, BOX_OFFSET, "0 or 1")
     axis = axis + predictions.rank if axis < 0 else axis
     if known(predictions, <int> axis) and (
             predictions.shape[axis] % 4 or (predictions.shape[axis] != 4 and axis != predictions.rank - 1)):
@@ -65,6 +67,8 @@ cdef int compute_decode_bbox(NodeCall* call) noexcept nogil:
     boxes.inner = max(extent(predictions, axis + 1, predictions.rank), 1)
     memcpy(boxes.scales, call.values[BOX_SCALES].number, sizeof(boxes.scales))
     memcpy(boxes.means, call.values[BOX_MEANS].number, sizeof(boxes.means))
+    boxes.form = call.values[BOX_ANCHOR_FORM].whole[0]
+    boxes.offset = call.values[BOX_OFFSET].whole[0]
     boxes.lower_clip = call.values[BOX_LOWER_CLIP].number[0]
     boxes.decode_clip = call.values[BOX_DECODE_CLIP].number[0]
     return run_kernel(call, BOX_RUN_DECODE_BBOX, &boxes)
