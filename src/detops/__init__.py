@@ -8,6 +8,7 @@ from detops.operators.cumulative import cummax, cummin
 from detops.operators.deform_conv import deform_conv2d
 from detops.operators.grid_sample import grid_sample
 from detops.operators.instance_norm import instance_norm
+from detops.operators.multi_scale_deform_attn import multi_scale_deform_attn
 from detops.operators.nms import batched_nms, nms
 from detops.operators.non_max_suppression import non_max_suppression, non_max_suppression_padded
 from detops.operators.roi_align import roi_align
@@ -28,6 +29,7 @@ __all__ = [
     "get_num_threads",
     "grid_sample",
     "instance_norm",
+    "multi_scale_deform_attn",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",

@@ -128,6 +128,10 @@ KERNELS = {
     "encode_bbox": _kernel("boxes", f"boxes anchors {_CODER} out"),
     "grid_sample": _kernel("grid_sample", "x grid taps border align_corners out"),
     "instance_norm": _kernel("instance_norm", "x scale bias epsilon out"),
+    "multi_scale_deform_attn": _kernel(
+        "multi_scale_deform_attn",
+        "value spatial_shapes level_start_index sampling_locations attention_weights out",
+    ),
     "nms": _kernel("nms", f"boxes scores labels {_SUPPRESSION} limit offset selected found"),
     "non_max_suppression": _kernel("nms", f"boxes scores {_SUPPRESSION} form offset selected found"),
     "roi_align": _kernel(
@@ -263,6 +267,17 @@ OPERATORS = {
         (Result("out", "x", "x"),),
         ("instance_norm",),
         by_name=1,
+    ),
+    "multi_scale_deform_attn": Operator(
+        (
+            Array("value", ranks=(4,)),
+            Array("spatial_shapes", INTEGERS, (2,)),
+            Array("level_start_index", INTEGERS, (1,)),
+            Array("sampling_locations", ranks=(6,)),
+            Array("attention_weights", ranks=(5,)),
+        ),
+        (Result("out", "value", 3),),
+        ("multi_scale_deform_attn",),
     ),
     "nms": Operator(
         (*_ONE_SET, _IOU, _score_threshold(None, per_class=False), _AT_MOST, _OFFSET, _TOP_K),

@@ -107,6 +107,18 @@ def _instance_norm(rng: np.random.Generator, size: int) -> Case:
     return Case("instance_norm", "", arrays)
 
 
+def _multi_scale_deform_attn(rng: np.random.Generator, size: int) -> Case:
+    around = (2, 3 * size, 2, 2, 3)
+    arrays = {
+        "value": rng.normal(size=(2, 60, 2, 5)),
+        "spatial_shapes": np.array([[6, 8], [3, 4]]),
+        "level_start_index": np.array([0, 48]),
+        "sampling_locations": rng.uniform(-0.2, 1.2, (*around, 2)),
+        "attention_weights": rng.uniform(size=around),
+    }
+    return Case("multi_scale_deform_attn", "", arrays, fixed=("spatial_shapes", "level_start_index"))
+
+
 MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "batched_nms": _batched_nms,
     "box_iou": _box_iou,
@@ -117,6 +129,7 @@ MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "encode_bbox": _encode,
     "grid_sample": _grid_sample,
     "instance_norm": _instance_norm,
+    "multi_scale_deform_attn": _multi_scale_deform_attn,
     "nms": _nms,
     "non_max_suppression": _non_max_suppression,
     "non_max_suppression_padded": _non_max_suppression_padded,

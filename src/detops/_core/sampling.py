@@ -236,6 +236,15 @@ def linear_taps(position: real, size: cython.Py_ssize_t) -> tuple[cython.Py_ssiz
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def element_position(location: real, size: cython.Py_ssize_t) -> real:
+    """Position among the elements of an axis whose outer edges are at 0 and 1."""
+    return product(location, typed(size, location)) - typed(0.5, location)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def deformed(
     output: cython.Py_ssize_t,
     tap: cython.Py_ssize_t,

@@ -16,6 +16,7 @@ from detops.numba.cumulative import cummax, cummin
 from detops.numba.deform_conv import deform_conv2d
 from detops.numba.grid_sample import grid_sample
 from detops.numba.instance_norm import instance_norm
+from detops.numba.multi_scale_deform_attn import multi_scale_deform_attn
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
 from detops.numba.roi_align import roi_align
 from detops.numba.roi_pool import roi_pool
@@ -42,6 +43,7 @@ __all__ = [
     "grid_sample",
     "instance_norm",
     "intersection_over_union",
+    "multi_scale_deform_attn",
     "nms",
     "non_max_suppression",
     "non_max_suppression_padded",

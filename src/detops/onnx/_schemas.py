@@ -15,6 +15,7 @@ from detops.onnx._table import OPERATORS, REQUIRED, NodeType, attribute_argument
 # Attributes that nodes have and that the kernels don't read.
 _UNREAD = {
     "MMCVDeformConv2d": {"bias": "int"},
+    "MMCVMultiScaleDeformableAttention": {"im2col_step": "int"},
     # What a fused model's own function reads where operator sets are old; the kernels need only the numbers themselves.
     "DecodeBbox": {"constants": "tensor"},
     "DecodeBboxV2": {"constants": "tensor"},
@@ -229,6 +230,14 @@ def _grid_sample(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]
     return [_at(x, 0), _at(x, 1), *(_at(grid, place) for place in range(1, rank - 1))]
 
 
+def _multi_scale_deform_attn(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]) -> Dims:
+    value = inputs.get("value")
+    heads, channels = _at(value, 2), _at(value, 3)
+    known = all(dim is not None and dim.HasField("dim_value") for dim in (heads, channels))
+    width = heads.dim_value * channels.dim_value if known else None
+    return [_at(value, 0), _at(inputs.get("attention_weights"), 1), width]
+
+
 def _padded(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]) -> Dims:
     return [None, 3]
 
@@ -237,5 +246,6 @@ _FAMILIES: dict[str, Callable[[Mapping[str, Dims | None], Mapping[str, Any]], Di
     "roi_align": _roi_align,
     "deform_conv2d": _deform_conv2d,
     "grid_sample": _grid_sample,
+    "multi_scale_deform_attn": _multi_scale_deform_attn,
     "non_max_suppression_padded": _padded,
 }

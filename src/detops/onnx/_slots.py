@@ -18,6 +18,7 @@ PREFIXES = {
     "deform_conv2d": "CONV",
     "grid_sample": "GRID",
     "instance_norm": "NORM",
+    "multi_scale_deform_attn": "ATTN",
     "nms": "KEEP",
     "non_max_suppression_padded": "NMS",
     "roi_align": "ROI",
@@ -78,4 +79,5 @@ def _numbered(prefix: str, names: Iterable[str]) -> list[str]:
 
 
 def _enum(members: Iterable[str]) -> str:
-    return "\n".join(["cdef enum:", *(f"    {member}" for member in members), ""])
+    lines = [f"    {member}" for member in members]
+    return "\n".join(["cdef enum:", *lines, ""]) if lines else ""

@@ -337,6 +337,22 @@ def _exported(domain: str) -> tuple[NodeType, ...]:
     )
 
 
+_DEFORM_ATTN = NodeType(
+    "mmdeploy",
+    "MMCVMultiScaleDeformableAttention",
+    "multi_scale_deform_attn",
+    (
+        Input("value", "value"),
+        Input("value_spatial_shapes", "spatial_shapes", "int64"),
+        Input("value_level_start_index", "level_start_index", "int64"),
+        Input("sampling_locations", "sampling_locations"),
+        Input("attention_weights", "attention_weights", like="sampling_locations"),
+    ),
+    (("output", "T"),),
+    # Its im2col_step bounds the memory of TensorRT's plugin, and is not read.
+)
+
+
 def _padded_suppression(domain: str) -> NodeType:
     return NodeType(
         domain,
@@ -404,6 +420,7 @@ OPERATORS = (
     *_exported("mmcv"),
     _SUPPRESSION,
     *_exported("mmdeploy"),
+    _DEFORM_ATTN,
     _padded_suppression("mmdeploy"),
     *_DETOPS,
     _padded_suppression("detops"),

@@ -239,6 +239,24 @@ def instance_norm(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
     return {"x": x, **parameters}
 
 
+def multi_scale_deform_attn(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
+    """Maps of some sizes, empty ones too, in any order among the keys; points in and around them."""
+    images, heads, channels = draw(st.integers(0, 2)), draw(st.integers(1, 2)), draw(SIDES)
+    shapes = draw(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=3))
+    starts, keys = [0] * len(shapes), 0
+    for level in draw(st.permutations(range(len(shapes)))):
+        starts[level] = keys + draw(st.integers(0, 1))
+        keys = starts[level] + shapes[level][0] * shapes[level][1]
+    around = (images, draw(st.integers(0, 3)), heads, len(shapes), draw(st.integers(0, 2)))
+    return {
+        "value": draw(array(dtype, (images, keys + 1, heads, channels), -8, 8)),
+        "spatial_shapes": np.array(shapes, np.int64).reshape(-1, 2),
+        "level_start_index": np.array(starts, np.int64),
+        "sampling_locations": draw(array(dtype, (*around, 2), -1, 2, parts=16, odd=[np.nan, np.inf, -np.inf])),
+        "attention_weights": draw(array(dtype, around, 0, 1, parts=8)),
+    }
+
+
 ARRAYS: dict[str, Callable[[st.DrawFn, str, Options], Arrays]] = {
     "batched_nms": batched_nms,
     "box_iou": box_iou,
@@ -249,6 +267,7 @@ ARRAYS: dict[str, Callable[[st.DrawFn, str, Options], Arrays]] = {
     "encode_bbox": encode_bbox,
     "grid_sample": grid_sample,
     "instance_norm": instance_norm,
+    "multi_scale_deform_attn": multi_scale_deform_attn,
     "nms": nms,
     "non_max_suppression": non_max_suppression,
     "non_max_suppression_padded": non_max_suppression,

@@ -29,6 +29,8 @@ cdef Steps _steps(str family) except *:
         return Steps(plan_grid_sample, compute_grid_sample, NULL)
     if family == "instance_norm":
         return Steps(plan_instance_norm, compute_instance_norm, NULL)
+    if family == "multi_scale_deform_attn":
+        return Steps(plan_deform_attn, compute_deform_attn, NULL)
     if family == "nms":
         return Steps(plan_keep, compute_keep, deliver_keep)
     if family == "non_max_suppression_padded":
