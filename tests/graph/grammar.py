@@ -172,6 +172,30 @@ def _halves(text: Text, tensor: str, rank: int) -> list[str]:
     return [text.add(f"Gather<axis=-1>({tensor}, {text.list_of(*pair)})") for pair in pairs]
 
 
+# what is added to a size, whether the center goes by it, and what is taken from both ends of what is decoded
+PIXELS = (
+    *((1, True, (0, 1)), (1, False, (0.5, 0.5)), (1, True, (0, 0))) * 3,
+    *((1, False, (0, 0)), (2, True, (0, 1))),
+)
+TAKEN = ((0, 0), (0, 0), (0, 0), (0.5, 0.5), (0.5, 0.5), (0, 1))  # where sizes are given
+
+
+def _anchor(text: Text, forms: Random, lo: str, hi: str, half: str) -> tuple[str, str, tuple[float, float]]:
+    """Return the size and the center of anchors, and what is to be taken from both ends of what is decoded."""
+    added, by_size, taken = 0, text.chance(0.3), (0, 0)
+    way = forms.random()
+    if way < 0.1:
+        return hi, lo, TAKEN[forms.integers(len(TAKEN))]
+    if way < 0.3:
+        added, by_size, taken = PIXELS[forms.integers(len(PIXELS))]
+    size = text.add(f"Sub({hi}, {lo})")
+    if added:
+        size = text.add(f"Add({size}, {text.single(added)})")
+    if by_size:
+        return size, text.add(f"Add({lo}, {text.add(f'Mul({size}, {half})')})"), taken
+    return size, text.add(f"Mul({text.add(f'Add({hi}, {lo})')}, {half})"), taken
+
+
 def graph(seed: int, number: int) -> tuple[onnx.ModelProto, str, list[int]]:
     """Return a random graph, its text, and the integers in it."""
     random = np.random.default_rng([seed, number])
@@ -198,10 +222,7 @@ def graph(seed: int, number: int) -> tuple[onnx.ModelProto, str, list[int]]:
         t, s = _halves(text, d, inner)
         lo, hi = _halves(text, b, theirs.count(",") + 2 if not flat else inner)
     half, clip = text.single(0.5), text.single(CLIP)
-    size = text.add(f"Sub({hi}, {lo})")
-    center = text.add(f"Mul({text.add(f'Add({hi}, {lo})')}, {half})")
-    if text.chance(0.3):
-        center = text.add(f"Add({lo}, {text.add(f'Mul({size}, {half})')})")
+    size, center, taken = _anchor(text, np.random.default_rng([seed, number, 2]), lo, hi, half)
     grown = text.add(f"Exp({text.add(text.pick(f'Min({s}, {clip})', f'Clip({s}, , {clip})', f'Identity({s})'))})")
     parts = {"t": t, "size": size, "center": center, "grown": grown}
     for _ in range(random.choice([0, 1, 1, 2])):
@@ -210,6 +231,10 @@ def graph(seed: int, number: int) -> tuple[onnx.ModelProto, str, list[int]]:
     halved = text.add(f"Mul({text.add('Mul({grown}, {size})'.format(**parts))}, {half})")
     moved = text.add("Add({}, {})".format(text.add("Mul({t}, {size})".format(**parts)), parts["center"]))
     low, high = text.add(f"Sub({moved}, {halved})"), text.add(f"Add({moved}, {halved})")
+    low, high = (
+        text.add(f"{op}({part}, {text.single(number)})") if number else part
+        for op, part, number in zip(("Add", "Sub"), (low, high), taken, strict=True)
+    )
     if text.chance(0.05):
         low, high = high, low
     if text.chance(0.25):

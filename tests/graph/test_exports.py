@@ -45,7 +45,7 @@ def test_export_is_fused(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("plus1.ts", "legacy +1"), ("ssd_center.ts", "center form"), ("dist.ts", "distances"), ("dist.dyn", "distances")],
+    [("dist.ts", "distances"), ("dist.dyn", "distances")],
 )
 def test_other_forms_are_not_claimed(name: str, reason: str) -> None:
     model = onnx.load(EXPORTS / f"{name}.onnx")

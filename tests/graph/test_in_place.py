@@ -42,13 +42,6 @@ def test_detectron2_is_fused() -> None:
         np.testing.assert_allclose(run(fused, feeds)[0], run(model, feeds)[0], rtol=1e-5, atol=1e-3)
 
 
-def test_maskrcnn_benchmark_is_explained() -> None:
-    """It is the same in place, but adds 1 to widths."""
-    _, findings = fuse_decode_bbox(DATA / "exports" / "maskrcnn_benchmark.ts.onnx")
-    assert [finding.fused for finding in findings] == [False]
-    assert "legacy +1" in findings[0].reason
-
-
 @pytest.mark.parametrize(
     ("change", "constants"),
     [

@@ -117,4 +117,4 @@ def test_what_has_none(lines: str, change: tuple[str, str]) -> None:
 def test_named_decodes_don_t_hide_others() -> None:
     """What a decode holds that is found or refused has no second name: SSD joins centers and sizes on the way."""
     findings: list[Any] = find_decode_bbox(DATA / "exports" / "ssd_center.ts.onnx")
-    assert [(finding.form, "center form" in finding.reason) for finding in findings] == [("", True)]
+    assert [(finding.form, finding.fused) for finding in findings] == [("delta", True)]

@@ -19,17 +19,18 @@ from detops.graph.model._tf_schema import messages
 
 from . import feeds as feeding
 from . import interpreter
+from .anchor_forms import GRAPHS
 from .feeds import FORM, INDEX, Declared, Random
 from .models import DATA, index
 from .mutants import Verdict, compared, from_command_line
 
-BASES = (*sorted(name for name, entry in index().items() if entry["fuse"]), "neg_maximum", "neg_concat_order")
+BASES = (*sorted(name for name, entry in index().items() if entry["fuse"]), "neg_maximum", "neg_concat_order", *GRAPHS)
 KINDS = (("AddV2", "Sub", "Mul", "RealDiv"), ("Minimum", "Maximum", "AddV2"), ("Exp", "Identity"))
 
 
 @cache
 def base(name: str) -> bytes:
-    return (DATA / f"{name}.pb").read_bytes()
+    return GRAPHS[name][0]().SerializeToString() if name in GRAPHS else (DATA / f"{name}.pb").read_bytes()
 
 
 def parse(data: bytes) -> Any:
@@ -60,7 +61,7 @@ def judge(graph: Any, what: str, name: str) -> Verdict:
         return Verdict("invalid", what)  # a cycle
     if not any(finding.fused for finding in findings):
         return Verdict("refused", what, "; ".join(finding.reason for finding in findings))
-    after, outputs = parse(data), index()[name]["outputs"]
+    after, outputs = parse(data), [GRAPHS[name][1][2]] if name in GRAPHS else index()[name]["outputs"]
     with np.errstate(all="ignore"):
         return compared(
             what,
@@ -107,7 +108,7 @@ def _feeds(graph: Any, original: Any) -> Iterator[dict[str, Any]]:
         feeding.Input(name, interpreter.TYPES[node.attr["dtype"].type], _declared(now[name]), _declared(node))
         for name, node in before.items()
     ]
-    boxes.sort(key=lambda each: not each.name.startswith("box"))
+    boxes.sort(key=lambda each: not each.name.startswith(("box_", "deltas")))
     return feeding.feeds(boxes[0], boxes[1], [name for name in now if name not in before], np.random.default_rng(0))
 
 
@@ -162,6 +163,8 @@ def _rewire(graph: Any, random: Random) -> str:
 def _other_port(graph: Any, random: Random) -> str:
     splits = {node.name for node in graph.node if node.op in ("Split", "Unpack")}
     choices = [(node, at) for node in graph.node for at, name in enumerate(node.input) if name.split(":")[0] in splits]
+    if not choices:
+        return ""
     node, at = _pick(random, choices)
     source = node.input[at].split(":")[0]
     node.input[at] = f"{source}:{random.integers(2)}"

@@ -79,8 +79,15 @@ def decode_table(findings: Sequence[Finding]) -> RenderableType:
     for finding in findings:
         verdict = Text("yes", style="green") if finding.fused else Text(finding.reason, style="yellow")
         where = Text(finding.scope or finding.decoded_boxes or "?")
-        table.add_row(where, "\n".join((form(finding), *_clip(finding), *_scales(finding))), verdict)
+        table.add_row(
+            where, "\n".join((form(finding), *_anchors(finding), *_clip(finding), *_scales(finding))), verdict
+        )
     return table
+
+
+def _anchors(finding: Finding) -> list[str]:
+    words = ["anchors by center and size"] if finding.anchor_form == "center" else []
+    return words + ([f"offset {finding.offset}: widths count pixels"] if finding.offset else [])
 
 
 def _clip(finding: Finding) -> list[str]:

@@ -57,6 +57,10 @@ class Finding:
         right and bottom), ``"tblr"`` (in that order), ``"cxcywh"`` (center and size), ``"yolo"`` (a center relative
         to a cell, and a size); empty where it has no name. All but the first are found so that a quantizer can leave
         them alone: they are looked at for one size and two boxes, and `fused` is False.
+    anchor_form : str
+        ``"corner"`` for anchors (x1, y1, x2, y2), ``"center"`` for (cx, cy, w, h).
+    offset : int
+        1 where widths count pixels, x2 - x1 + 1.
 
     Examples
     --------
@@ -83,6 +87,8 @@ class Finding:
     lower_clip: float | None = None
     checked: str = ""
     form: str = ""
+    anchor_form: str = "corner"
+    offset: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""

@@ -199,19 +199,19 @@ def _onnx_pair(graph: Graph, proof: Proof, optional: bool) -> _Pair | None:
             return None
         raise _cannot(error) from error
     dtype = np.dtype(np.float64) if optional else proof.dtype
-    return _Pair(_as_seen(first, proof), _guarded(second), dtype, name, optional)
+    return _Pair(_as_seen(first, proof), _counting(second, proof), dtype, name, optional)
 
 
 def _tensorflow_pair(graph: Graph, proof: Proof) -> _Pair:
     """Return the pair for TensorFlow where it is installed, else for NumPy."""
     if importlib.util.find_spec("tensorflow") is None:
         fused = partial(formula, values=proof.parameters)
-        return _Pair(_as_seen(_numpy_runner(graph, proof), proof), _guarded(fused), proof.dtype, "numpy")
+        return _Pair(_as_seen(_numpy_runner(graph, proof), proof), _counting(fused, proof), proof.dtype, "numpy")
     try:
         (first, name), (second, _) = (_run_tf.runner(each, proof) for each in _run_tf.graph_defs(graph, proof))
     except Exception as error:
         raise _cannot(error) from error
-    return _Pair(_as_seen(first, proof), _guarded(second), proof.dtype, name)
+    return _Pair(_as_seen(first, proof), _counting(second, proof), proof.dtype, name)
 
 
 def _as_seen(run: Runner, proof: Proof) -> Runner:
@@ -224,6 +224,14 @@ def _as_seen(run: Runner, proof: Proof) -> Runner:
         return result.reshape(left.shape) if proof.tail else result
 
     return _guarded(seen)
+
+
+def _counting(run: Runner, proof: Proof) -> Runner:
+    """Return a runner of the node that takes the anchors of the subgraph, to which the fused graph adds something."""
+    added = proof.corners_added
+    if added is None:
+        return _guarded(run)
+    return _guarded(lambda left, right: run(left, right + added.astype(right.dtype)))
 
 
 def _guarded(run: Runner) -> Runner:

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detops.graph._finding import Refusal
-from detops.graph._schema import DECODE_BBOX_V2, Parameters
+from detops.graph._schema import CENTER, CORNER, DECODE_BBOX_V2, Parameters
 from detops.graph.symbols import _poly
 from detops.graph.symbols._expressions import Pool
 from detops.graph.symbols._poly import Poly
 
 # slots of one box: tx, ty, tw, th and x1, y1, x2, y2
 ANCHOR = 4
-HALF = Fraction(1, 2)
+ZERO, HALF, ONE = Fraction(0), Fraction(1, 2), Fraction(1)
+# what is added to x1 and x2: nothing, or one where pixels are counted in anchors and not in boxes (py-faster-rcnn)
+NOTHING, LAST_PIXEL = (ZERO, ZERO), (ZERO, ONE)
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class Coefficients:
     means: tuple[Fraction, ...]
     upper: Fraction | None
     lower: Fraction | None
+    anchor_form: str = CORNER
+    offset: Fraction = ZERO
+    added: tuple[Fraction, Fraction] = NOTHING  # to the anchor's first and last corner, before all that
 
     def scaled(self, poly: Poly, place: int) -> Poly:
         """Scale and shift one prediction."""
@@ -46,12 +51,14 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class _Growth:
-    """The argument of the exponential of one axis."""
+    """The argument of the exponential of one axis, and what the exponential is multiplied by."""
 
     scale: Fraction
     mean: Fraction
     upper: Fraction | None
     lower: Fraction | None
+    anchor_form: str
+    counted: Fraction  # what is added to x2 - x1
 
 
 def read_off(pool: Pool, outputs: NDArray[Any], rows: NDArray[Any], boxes: NDArray[Any]) -> Coefficients:
@@ -72,16 +79,45 @@ def read_off(pool: Pool, outputs: NDArray[Any], rows: NDArray[Any], boxes: NDArr
             f"Maximum in place of Minimum: tw and th are bounded by {_words(growths[0].lower)} from below only",
             depth=4,
         )
-    scales, means = [Fraction(0)] * 4, [Fraction(0)] * 4
+    if growths[0].anchor_form != growths[1].anchor_form:
+        raise Refusal("the anchors are in center form along one axis, and in corner form along the other", depth=4)
+    form = growths[0].anchor_form
+    scales, means = [ZERO] * 4, [ZERO] * 4
     for place in (0, 1):
         terms = dict(corners[place])
         last = ("x", ANCHOR + place + 2)
-        scales[place] = terms.get((("x", place), last), Fraction(0))
-        means[place] = terms.get((last,), Fraction(0)) - HALF
+        scales[place] = terms.get((("x", place), last), ZERO)
+        means[place] = terms.get((last,), ZERO) - (HALF if form == CORNER else ZERO)
         scales[place + 2], means[place + 2] = growths[place].scale, growths[place].mean
     if not all(scales):
         raise Refusal("a prediction doesn't reach the output", depth=4)
-    return Coefficients(tuple(scales), tuple(means), growths[0].upper, growths[0].lower)
+    counts = {_count(corners[place], corners[place + 2], growths[place].counted, means[place]) for place in (0, 1)}
+    if len(counts) > 1:
+        raise Refusal("pixels are counted along one axis otherwise than along the other", depth=4)
+    offset, added = _settled(form, *counts.pop())
+    return Coefficients(tuple(scales), tuple(means), growths[0].upper, growths[0].lower, form, offset, added)
+
+
+def _count(low: Poly, high: Poly, counted: Fraction, mean: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Return what is added to an anchor's size and to its center, and taken from the decoded size."""
+    first, last = dict(low).get((), ZERO), dict(high).get((), ZERO)
+    return counted, (first + last) / 2 - mean * counted, first - last
+
+
+def _settled(
+    form: str, size: Fraction, center: Fraction, taken: Fraction
+) -> tuple[Fraction, tuple[Fraction, Fraction]]:
+    """Return the offset of a node that counts pixels in such a way, and what is added to the corners of its anchors."""
+    added = center - (size - taken) / 2, center + (size - taken) / 2
+    if form == CENTER and not center and taken in (ZERO, ONE):
+        return taken, NOTHING
+    if form == CORNER and (added, taken) in ((NOTHING, ZERO), (NOTHING, ONE), (LAST_PIXEL, ZERO)):
+        return taken, added
+    raise Refusal(
+        f"pixels are counted (legacy +1) in another way than DecodeBbox does: an anchor's size is larger by "
+        f"{_words(size)}, its center by {_words(center)}, and the decoded size is smaller by {_words(taken)}",
+        depth=4,
+    )
 
 
 def _of_one_box(pool: Pool, element: int, rows: NDArray[Any], boxes: NDArray[Any]) -> Poly:
@@ -138,21 +174,23 @@ def _check_order(corners: list[Poly]) -> None:
 
 
 def _growth(corner: Poly, place: int) -> _Growth:
-    """Read scale, mean and bounds out of exp(min(max(scale * t + mean, lower), upper)) * (x2 - x1) / 2."""
+    """Read scale, mean and bounds out of exp(min(max(scale * t + mean, lower), upper)) * (x2 - x1 + counted) / 2."""
     first, last = ("x", ANCHOR + place), ("x", ANCHOR + place + 2)
     terms = _exponentials(corner)
     for key, _ in terms:
         if any(atom[0] in ("min", "max") for atom in key):
             raise Refusal("the bound is applied after the exponential, not before it", depth=4)
-    sizes = {tuple(atom for atom in key if atom[0] != "exp") for key, _ in terms}
-    if sizes == {(last,)}:
-        raise Refusal("the anchors are in center form (cx, cy, w, h), which DecodeBbox doesn't take", depth=4)
-    if () in sizes:
-        raise Refusal("the size of an anchor is x2 - x1 plus a constant (legacy +1), not x2 - x1", depth=4)
-    if sizes != {(first,), (last,)} or len(terms) != 2:
+    sizes = {tuple(atom for atom in key if atom[0] != "exp"): value for key, value in terms}
+    counted = -2 * sizes.pop((), ZERO)
+    form = CENTER if set(sizes) == {(last,)} else CORNER
+    if form == CENTER and counted:
+        raise Refusal(f"{_words(counted)} is added to the size of an anchor in center form (cx, cy, w, h)", depth=4)
+    if len({atom for key, _ in terms for atom in key if atom[0] == "exp"}) > 1 or (
+        form == CORNER and set(sizes) != {(first,), (last,)}
+    ):
         raise Refusal("the exponential isn't multiplied by the size of the anchor alone", depth=4)
-    if {abs(value) for _, value in terms} != {HALF}:
-        found = ", ".join(sorted({_words(abs(value)) for _, value in terms}))
+    if {abs(value) for value in sizes.values()} != {HALF}:
+        found = ", ".join(sorted({_words(abs(value)) for value in sizes.values()}))
         raise Refusal(f"the size is multiplied by {found} where a decode takes 0.5 to either side", depth=4)
     inner = next(atom for atom in terms[0][0] if atom[0] == "exp")[1]
     upper = lower = None
@@ -169,7 +207,7 @@ def _growth(corner: Poly, place: int) -> _Growth:
         raise Refusal("bound and exponential act on tx and ty, not on tw and th", depth=4)
     if scaled or not scale:
         raise Refusal("what stands in the exponential isn't tw or th, scaled, shifted and bounded", depth=4)
-    return _Growth(scale, mean, upper, lower)
+    return _Growth(scale, mean, upper, lower, form, counted)
 
 
 def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: int) -> Parameters:
@@ -184,6 +222,8 @@ def parameters(found: Coefficients, dtype: np.dtype[Any], axis: int, classes: in
         lower_clip=lower,
         scales=tuple(_rounded(1 / scale, dtype, "scale") for scale in found.scales),
         means=tuple(_rounded(mean, dtype, "mean") for mean in found.means),
+        anchor_form=found.anchor_form,
+        offset=int(found.offset),
         axis=axis,
         classes=classes,
     )

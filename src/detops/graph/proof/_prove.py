@@ -48,6 +48,16 @@ class Proof:
     swapped: bool = False  # the output has x and y in the other order than the inputs
     alike: bool = False  # it holds for as many anchors as box_predictions only, which the node doesn't ask for itself
     parts: Parts | None = None  # the corners, where the graph bounds them before it joins them
+    added: tuple[float, float] = (0.0, 0.0)  # to the first and the last corner of the anchors, before the node
+
+    @property
+    def corners_added(self) -> NDArray[Any] | None:
+        """What is added to the anchors before the node; None for nothing."""
+        if not any(self.added):
+            return None
+        rank = len(self.shapes[1])
+        after = (1,) * (rank - 1 - self.parameters.axis % rank)
+        return np.repeat(np.array(self.added, self.dtype), 2).reshape(4, *after)
 
     @property
     def held(self) -> tuple[Node, ...]:
@@ -188,6 +198,7 @@ def _prove_on(claim: _Claim, ours: Shape, theirs: Shape) -> Proof:
         known.tail,
         known.swapped,
         alike,
+        added=(float(known.found.added[0]), float(known.found.added[1])),
     )
 
 
@@ -368,9 +379,14 @@ def decode(pool: Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found:
     def compute(operation: Operation, name: str, *operands: NDArray[np.int64]) -> NDArray[np.int64]:
         return operations[operation](*operands)
 
+    offset = np.array(pool.expression(_poly.constant_poly(found.offset))) if found.offset else None
     both = []
     for place in (0, 1):
         shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
         growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
-        both.append(corners(compute, shift, growth, boxes[..., place], boxes[..., place + 2]))
+        first, last = (
+            pool.unary(partial(_poly.add, _poly.constant_poly(number)), boxes[..., at]) if number else boxes[..., at]
+            for number, at in zip(found.added, (place, place + 2), strict=True)
+        )
+        both.append(corners(compute, shift, growth, first, last, found.anchor_form, offset))
     return np.stack([ends[end] for end in (0, 1) for ends in both], axis=-1)

@@ -119,6 +119,10 @@ def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[An
         if name in proof.rows:
             node.input[place] = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
             before += _reshape(name, node.input[place], [-1, 4])
+    if proof.corners_added is not None:
+        added = graph.free_name(proof.decoded_boxes, "_counted")
+        before += _add(node.input[1], added, proof.corners_added)
+        node.input[1] = added
     if proof.alike:
         checked = graph.free_name(proof.decoded_boxes, "_as_many")
         before += _as_many(node.input[0], node.input[1], checked)
@@ -144,6 +148,14 @@ def _reshape(source: str, result: str, shape: list[int]) -> list[Any]:
     value = onnx.numpy_helper.from_array(np.array(shape, np.int64))
     form = onnx.helper.make_node("Constant", [], [f"{source}_to_{result}"], value=value)
     return [form, onnx.helper.make_node("Reshape", [source, form.output[0]], [result], name=result)]
+
+
+def _add(source: str, result: str, numbers: Any) -> list[Any]:
+    import onnx
+
+    value = onnx.numpy_helper.from_array(numbers)
+    listed = onnx.helper.make_node("Constant", [], [f"{result}_numbers"], value=value)
+    return [listed, onnx.helper.make_node("Add", [source, listed.output[0]], [result], name=result)]
 
 
 def _swap(source: str, result: str, axis: int) -> list[Any]:

@@ -42,6 +42,8 @@ def _surrounded(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> Any:
             rows = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
             graph_def.node.add().CopyFrom(_reshape(graph_def, name, rows, [-1, 4], proof))
             node.input[place] = rows.removesuffix(":0")
+    if proof.corners_added is not None:
+        node.input[1] = _add(graph_def, graph, proof, node.input[1], proof.corners_added)
     if proof.alike:
         node.input[1] = _as_many(graph_def, graph, proof, node)
     if not proof.tail and not proof.swapped:
@@ -89,6 +91,15 @@ def _reshape(graph_def: Any, source: str, result: str, shape: Sequence[int], pro
     node.attr["T"].type = number_of(proof.dtype)
     node.attr["Tshape"].type = INT32
     return node
+
+
+def _add(graph_def: Any, graph: Graph, proof: Proof, source: str, numbers: np.ndarray[Any, Any]) -> str:
+    """Add numbers to the corners of anchors; return what makes the sum."""
+    result = graph.free_name(proof.decoded_boxes, "_counted").removesuffix(":0")
+    _add_constant(graph_def, f"{result}_numbers", numbers)
+    node = graph_def.node.add(name=result, op="AddV2", input=[source, f"{result}_numbers"])
+    node.attr["T"].type = number_of(proof.dtype)
+    return result
 
 
 def _swap(graph_def: Any, source: str, proof: Proof) -> Any:

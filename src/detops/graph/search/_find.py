@@ -227,6 +227,8 @@ def finding_of(proof: Proof) -> Finding:
         lower_clip=values.lower_clip,
         scales=values.scales,
         means=values.means,
+        anchor_form=values.anchor_form,
+        offset=values.offset,
         axis=values.axis,
         classes=values.classes,
         fused=True,
