@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 
+import detops.onnx
 from detops.graph import find_decode_bbox, fuse_decode_bbox
 
 from . import interpreter
@@ -80,6 +82,17 @@ def test_forms_are_fused_with_scales_on_another_axis_and_of_half_precision(name:
         return lambda d, b: run(proto, {"d": d.T.copy(), "b": b.T.copy()})[0].T.astype(np.float32)
 
     _agree(turned(model), turned(fused), np.float16)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_kernels_read_the_nodes_as_their_functions_do(name: str) -> None:
+    fused, _ = fuse_decode_bbox(form_model(name))
+    feeds = {"d": predictions((9, 4)), "b": boxes((9, 4))}
+    wanted = run(fused, feeds)[0]
+    del fused.functions[:]
+    evaluator = ReferenceEvaluator(fused, new_ops=detops.onnx.reference_ops())
+    for got in (detops.onnx.session(fused).run(None, feeds)[0], evaluator.run(None, feeds)[0]):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=8 * np.finfo(np.float32).eps * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("name", ["maskrcnn_benchmark.ts", "plus1.ts", "ssd_center.ts"])

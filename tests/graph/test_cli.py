@@ -38,6 +38,19 @@ def test_inspect_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Maximum in place" in words
 
 
+def test_inspect_says_what_anchors_are(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, words, form in (
+        ("ssd_center", "anchors by center and size", ("center", 0)),
+        ("maskrcnn_benchmark", "offset 1: widths count pixels", ("corner", 1)),
+    ):
+        path = DATA / "exports" / f"{name}.ts.onnx"
+        assert run("inspect", path) == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+        assert run("inspect", path, "--json") == 0
+        (decode,) = json.loads(capsys.readouterr().out)["box_decodes"]["decodes"]
+        assert (decode["anchor_form"], decode["offset"]) == form
+
+
 def test_inspect_without_a_decode(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", DATA / "exports" / "dist.dyn.onnx") == 0
     assert "none found" in capsys.readouterr().out

@@ -151,26 +151,63 @@ def test_constants_that_are_no_anchors_are_refused() -> None:
         assert fused == model
 
 
-def test_corners_that_no_floats_are_are_refused() -> None:
-    """A size of 1/3 far away: no two floats lie so far apart."""
-    corners = np.round(boxes((ROWS, 4)))
-    far = columns(corners) | {"x": np.full((ROWS, 1), 1e6, np.float32), "w": np.full((ROWS, 1), 1 / 3, np.float32)}
-    model = folded(BY_COLUMN, corners, **{name: far[name] for name in "xw"})
-    _, (finding,) = fuse_decode_bbox(model)
-    assert not finding.fused
-    assert "cannot be rebuilt exactly" in finding.reason
-
-
 @pytest.mark.parametrize(
-    ("number", "names"), [(np.inf, "wx"), (np.nan, "wx"), (3e38, "x")], ids=["infinity", "NaN", "twice is too much"]
+    "tables",
+    [{"x": 1e6, "w": 1 / 3}, {"x": 3e38}],
+    ids=["no two floats lie so far apart", "twice is too much"],
 )
-def test_tables_that_no_corners_give_are_refused(number: float, names: str) -> None:
+def test_where_no_floats_are_the_corners_the_anchors_are_rebuilt_in_center_form(tables: dict[str, float]) -> None:
     corners = np.round(boxes((ROWS, 4)))
-    for name in names:
-        table = columns(corners)[name].copy()
-        table[3] = number
-        _, findings = fuse_decode_bbox(folded(BY_COLUMN, corners, **{name: table}))
-        assert [finding.fused for finding in findings] == [False]
+    model = folded(BY_COLUMN, corners, **{key: np.full((ROWS, 1), value, np.float32) for key, value in tables.items()})
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.anchor_form, finding.reason) == (True, "center", "")
+    feeds = {"d": predictions((ROWS, 4))}
+    left, right = run(model, feeds)[0], run(fused, feeds)[0]
+    np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-3)
+
+
+SSD = """t, s = Split<axis=-1>(d)
+varied = Mul(t, tenth) shift = Mul(varied, size) moved = Add(center, shift)
+growth = Mul(s, fifth) grown = Exp(growth) new = Mul(size, grown) halved = Div(new, two)
+low = Sub(moved, halved) high = Add(new, low)
+out = Concat<axis=-1>(low, high)"""
+
+
+def test_priors_are_kept_to_the_bit() -> None:
+    """Small boxes beside coordinates up to 1: corners would round their sizes."""
+    random = np.random.default_rng(0)
+    priors = np.concatenate([random.uniform(0, 1, (ROWS, 2)), random.uniform(0.02, 0.3, (ROWS, 2))], 1).astype("f")
+    tables = {"center": priors[:, :2], "size": priors[:, 2:], "tenth": np.float32(0.1), "fifth": np.float32(0.2)}
+    model = folded(SSD, priors, **tables)
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.anchor_form, finding.scales) == (True, "center", (10, 10, 5, 5)), finding.reason
+    np.testing.assert_array_equal(numpy_helper.to_array(fused.graph.initializer[0]), priors)
+    check_valid(fused)
+    feeds = {"d": predictions((ROWS, 4))}
+    np.testing.assert_allclose(run(model, feeds)[0], run(fused, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_pixels_that_were_counted_before_folding() -> None:
+    """maskrcnn-benchmark's sizes and centers as constants: the graph takes 1 from the decoded ends."""
+    text = BY_PAIR.replace("high = Add(moved, halved)", "beyond = Add(moved, halved) high = Sub(beyond, one)")
+    corners = np.round(boxes((ROWS, 4)))
+    size = corners[:, 2:] - corners[:, :2] + 1
+    tables = {"size": size, "center": corners[:, :2] + np.float32(0.5) * size, "one": np.float32(1)}
+    model = folded(text, corners, **tables)
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.anchor_form, finding.offset) == (True, "center", 1), finding.reason
+    feeds = {"d": predictions((ROWS, 4))}
+    np.testing.assert_allclose(run(model, feeds)[0], run(fused, feeds)[0], rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+@pytest.mark.parametrize("name", ["w", "x"])
+def test_tables_of_what_is_no_number_are_refused(name: str, number: float) -> None:
+    corners = np.round(boxes((ROWS, 4)))
+    table = columns(corners)[name].copy()
+    table[3] = number
+    _, findings = fuse_decode_bbox(folded(BY_COLUMN, corners, **{name: table}))
+    assert [finding.fused for finding in findings] == [False]
 
 
 def test_a_hundred_thousand_static_anchors_are_no_trouble() -> None:

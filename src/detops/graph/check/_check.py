@@ -64,7 +64,7 @@ def check(graph: Graph, proof: Proof) -> str:
 def _compare(pair: _Pair, proof: Proof, shapes: tuple[Sizes, Sizes], number: int) -> None:
     random = np.random.default_rng(SEED + number)
     scale = SCALES[number % 2]
-    anchors = proof.made.corners if proof.made else _boxes(random, shapes[1], proof, scale)
+    anchors = proof.made.anchors if proof.made else _boxes(random, shapes[1], proof, scale)
     anchors = anchors.astype(pair.dtype)
     predictions = _predictions(random, shapes[0], proof).astype(pair.dtype)
     try:

@@ -1,9 +1,9 @@
-"""Anchors that an exporter has folded into constants, such as centers and sizes: the corners are rebuilt from them.
+"""Anchors that an exporter has folded into constants, such as centers and sizes: corners are rebuilt from them.
 
 The constants are tables with one row per anchor. A run with a symbol for each of their columns shows what a decode
 takes for the corners: expressions of the columns. Two columns for two corners can be solved for, so each column is an
 expression of corners, and the usual proof says whether the subgraph is a decode of those. How they were found doesn't
-matter to it.
+matter to it. Where no floats are such corners, as of small boxes far away, the anchors are rebuilt in center form.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detops.graph._finding import Refusal
+from detops.graph._schema import CORNER
 from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import cone, evaluate
 from detops.graph.ops._ops import Run, Symbolic
@@ -35,7 +36,7 @@ class Table:
     """A constant with one row per anchor."""
 
     place: int  # the axis of the anchors
-    cells: NDArray[Any]  # of polynomials over the slots x1, y1, x2, y2, in the shape without that axis
+    cells: NDArray[Any]  # of polynomials over the slots of an anchor's four numbers, in the shape without that axis
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ class Made:
     """Anchors that are no tensor of the graph yet."""
 
     name: str
-    corners: NDArray[Any]
+    anchors: NDArray[Any]
     tables: Mapping[str, Table]
 
 
-def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | None) -> Made:
-    """Return anchors of which the tables are expressions, or refuse."""
+def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | None, form: str = CORNER) -> Made:
+    """Return anchors in a form, of which the tables are expressions, or refuse."""
     shape, dtype = graph.info(box_predictions).shape, graph.info(box_predictions).dtype
     if dtype is None or shape is None or len(shape) < 2 or shape[-1] != 4 or (shape[-2] or 0) < MIN_ROWS:
         raise Refusal(NOT_FOUND, depth=1)
@@ -70,19 +71,24 @@ def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | No
         raise Refusal(NOT_FOUND, depth=1)
     outputs = [run.size_at(int(position)) for position in result.ids.ravel()]
     boxes = {run.pool.element(int(position))[1][0] for position in rows.ravel()}
-    pairs = [_corners_of(outputs[place + 2], boxes) for place in (0, 1)]
     known: dict[int, Poly] = {}
-    corners = np.empty((shape[-2] or 0, 4), dtype)
-    with np.errstate(all="ignore"):  # a table may hold infinities, of which no corners are made
-        for place, pair in enumerate(pairs):
-            known |= _solved(pair, place)
-            half = _poly.constant_poly(Fraction(1, 2))
-            asked = _poly.subtract(pair[1], pair[0]), _poly.multiply(_poly.add(*pair), half)
-            exact = [columns.value(poly) for poly in pair]
-            wanted = [columns.value(poly).astype(dtype) for poly in asked]
-            corners[:, place], corners[:, place + 2] = _rounded(*exact, *wanted)
+    anchors = np.empty((shape[-2] or 0, 4), dtype)
+    with np.errstate(all="ignore"):  # a table may hold infinities, of which no anchors are made
+        for place in (0, 1):
+            center, half_size = _center_and_half_size(outputs[place], outputs[place + 2], boxes)
+            asked = center, _poly.add(half_size, half_size)
+            corners = _poly.subtract(center, half_size), _poly.add(center, half_size)
+            known |= _solved(corners if form == CORNER else asked, place)
+            middle, size = (columns.value(poly).astype(dtype) for poly in asked)
+            if form == CORNER:
+                low, high = (columns.value(poly) for poly in corners)
+                anchors[:, place], anchors[:, place + 2] = _rounded(low, high, size, middle)
+            else:
+                anchors[:, place], anchors[:, place + 2] = middle, size
+    if not np.isfinite(anchors).all():
+        raise Refusal("the anchors aren't made of finite constants", depth=7)
     cells = {name: Table(place, columns.expressions(value, place, known)) for name, (place, value) in tables.items()}
-    return Made(graph.free_name(target, "_anchors"), corners, cells)
+    return Made(graph.free_name(target, "_anchors"), anchors, cells)
 
 
 def _tables(graph: Graph, nodes: Sequence[Node], rows: int) -> dict[str, tuple[int, NDArray[Any]]]:
@@ -148,7 +154,7 @@ class _Columns:
         return np.asarray(total)
 
     def expressions(self, value: NDArray[Any], place: int, known: Mapping[int, Poly]) -> NDArray[Any]:
-        """Return a table's cells as expressions of corners."""
+        """Return a table's cells as expressions of an anchor's numbers."""
         cells = np.empty(value.size // value.shape[place], object)
         for at, column in enumerate(self._columns(value, place)):
             symbol, factor = self._symbol(column)
@@ -158,23 +164,29 @@ class _Columns:
         return cells.reshape([dim for at, dim in enumerate(value.shape) if at != place])
 
 
-def _corners_of(poly: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
-    """Return the corners of the anchor in the upper corner of a box: its center less or plus half its size."""
-    half: dict[tuple[Any, ...], Fraction] = {}
-    center: dict[tuple[Any, ...], Fraction] = {}
+def _center_and_half_size(low: Poly, high: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
+    """Return the center and half the size of the anchor in the two ends of a box."""
+    size = _poly.subtract(high, low)
+    both = _poly.multiply(_poly.add(low, high), _poly.constant_poly(Fraction(1, 2)))
+    return _parts(both, boxes)[1], _poly.multiply(_parts(size, boxes)[0], _poly.constant_poly(Fraction(1, 2)))
+
+
+def _parts(poly: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
+    """Return what an exponential is multiplied by, and what stands for itself, of anchors alone."""
+    grown: dict[tuple[Any, ...], Fraction] = {}
+    alone: dict[tuple[Any, ...], Fraction] = {}
     for key, number in poly:
         exponentials = [atom for atom in key if atom[0] != "x"]
         rest = tuple(atom for atom in key if atom[0] == "x")
         if len(exponentials) == 1 and exponentials[0][0] == "exp":
-            half[rest] = half.get(rest, Fraction(0)) + number
+            grown[rest] = grown.get(rest, Fraction(0)) + number
         elif not exponentials and not any(atom[1] in boxes for atom in rest):
-            center[rest] = number
-    size, middle = (tuple(sorted(terms.items())) for terms in (half, center))
-    return _poly.subtract(middle, size), _poly.add(middle, size)
+            alone[rest] = number
+    return tuple(sorted(grown.items())), tuple(sorted(alone.items()))
 
 
 def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
-    """Return the two columns that two corners are made of as expressions of the corners."""
+    """Return the two columns that two numbers of an anchor are made of as expressions of these."""
     symbols = sorted(set().union(*(_poly.used_slots(poly) for poly in pair)))
     if len(symbols) != 2 or any(len(key) > 1 for poly in pair for key, _ in poly):
         raise Refusal("anchors aren't made of two columns of constants along each axis", depth=3)
@@ -185,12 +197,12 @@ def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
     if not determinant:
         raise Refusal("an anchor's corners follow from one column of constants", depth=3)
     inverse = [[d / determinant, -b / determinant], [-c / determinant, a / determinant]]
-    corners = [
+    numbers = [
         _poly.subtract((((("x", place + 2 * at),), Fraction(1)),), _poly.constant_poly(shift[at])) for at in (0, 1)
     ]
     return {
         symbol: _poly.add(
-            *(_poly.multiply(corner, _poly.constant_poly(number)) for corner, number in zip(corners, line, strict=True))
+            *(_poly.multiply(poly, _poly.constant_poly(factor)) for poly, factor in zip(numbers, line, strict=True))
         )
         for symbol, line in zip(symbols, inverse, strict=True)
     }

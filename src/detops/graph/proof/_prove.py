@@ -122,7 +122,7 @@ def prove(
     dtype = graph.info(box_predictions).dtype
     if dtype is not None and dtype.kind != "f":
         raise Refusal(f"{box_predictions} is of type {dtype.name}, not a float")
-    shapes = graph.info(box_predictions).shape, made.corners.shape if made else graph.info(anchors).shape
+    shapes = graph.info(box_predictions).shape, made.anchors.shape if made else graph.info(anchors).shape
     pairs = list(zip((box_predictions, anchors), shapes, strict=True))
     rows = frozenset(name for name, shape in pairs if views and shape is not None and shape[1:] == (2, 2))
     shapes = _as_boxes(shapes[0], box_predictions in rows), _as_boxes(shapes[1], anchors in rows)
@@ -307,7 +307,7 @@ def _inputs(run: Run, claim: _Claim, case: Case) -> tuple[Symbolic, Symbolic]:
     ]
     shared_axes = [() if side.spread else axis for side, axis in zip(case.sides, axes, strict=True)]
     info, made = claim.graph.info, claim.made
-    dtype = made.corners.dtype if made else info(claim.anchors).dtype
+    dtype = made.anchors.dtype if made else info(claim.anchors).dtype
     return (
         Symbolic(left, _with(axes, claim.axis, (claim.width,)), info(claim.box_predictions).dtype),
         Symbolic(right, _with(shared_axes, claim.axis, (4,))[claim.missing :], dtype),

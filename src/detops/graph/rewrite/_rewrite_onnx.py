@@ -99,7 +99,7 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
         surroundings.append((node.output[0], *around))
         raw.CopyFrom(node)
         if proof.made is not None:
-            graph.initializer.append(onnx.numpy_helper.from_array(proof.made.corners, proof.made.name))
+            graph.initializer.append(onnx.numpy_helper.from_array(proof.made.anchors, proof.made.name))
     for place in sorted((places[position] for position in plan.dead), reverse=True):
         del graph.node[place]
     for output, before, after in surroundings:

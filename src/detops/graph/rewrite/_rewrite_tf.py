@@ -27,7 +27,7 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
             node = _new_node(plan, proof, graph_def.node[place])
             graph_def.node[place].CopyFrom(_surrounded(graph_def, plan.graph, proof, node))
             if proof.made is not None:
-                _add_constant(graph_def, proof.made.name, proof.made.corners)
+                _add_constant(graph_def, proof.made.name, proof.made.anchors)
         for place in sorted((plan.graph.nodes[position].place for position in plan.dead), reverse=True):
             del graph_def.node[place]
     proofs = [proof for plan in plans for proof in plan.proofs.values()]

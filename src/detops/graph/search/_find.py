@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from detops.graph._finding import Finding, Refusal
-from detops.graph._schema import ONES, ZEROS
+from detops.graph._schema import CENTER, ONES, ZEROS
 from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import cone
-from detops.graph.proof._folded import rebuild
+from detops.graph.proof._folded import NOT_FOUND, rebuild
 from detops.graph.proof._parts import find_parts, joined
 from detops.graph.proof._prove import Proof, prove
 from detops.graph.search._candidates import Candidate, Place, candidate_at, find_places
@@ -126,8 +126,8 @@ def _first_proof(graph: Graph, candidate: Candidate, budget: Budget, *, views: b
             scope, held = _excluded_in_scope(graph, nodes, budget)
             if scope in barred:
                 continue
-            given = anchors or rebuild(graph, predictions, target, budget)
-            proof = _unscaled(graph, candidate, prove(graph, predictions, given, target, budget, views=views), budget)
+            proof = _proof_of(graph, predictions, anchors, target, budget, views=views)
+            proof = _unscaled(graph, candidate, proof, budget)
             if held:
                 barred.add(scope)
                 reason = f"the scope {scope} holds {', '.join(held)}, which ScopeDecodeBboxPass excludes"
@@ -138,6 +138,25 @@ def _first_proof(graph: Graph, candidate: Candidate, budget: Budget, *, views: b
             if best is None or refusal.depth > best.depth:
                 best = refusal
     raise best or Refusal("no choice of inputs and output is left to try")
+
+
+def _proof_of(
+    graph: Graph, predictions: str, anchors: str | None, target: str, budget: Budget, *, views: bool
+) -> Proof:
+    """Prove one choice; anchors that are no tensor any more are rebuilt, as corners or as centers and sizes."""
+    if anchors is not None:
+        return prove(graph, predictions, anchors, target, budget, views=views)
+    try:
+        made = rebuild(graph, predictions, target, budget)
+        return prove(graph, predictions, made, target, budget, views=views)
+    except Refusal as refusal:
+        if refusal.reason == NOT_FOUND:
+            raise
+        try:
+            made = rebuild(graph, predictions, target, budget, CENTER)
+            return prove(graph, predictions, made, target, budget, views=views)
+        except Refusal:
+            raise refusal from None
 
 
 def _cuts(predictions: str, anchors: str | None) -> frozenset[str]:
