@@ -67,13 +67,37 @@ GRID = (
 
 
 def _forms(lines: str, opset: int = 17) -> list[str]:
+    return [finding.form for finding in _found(lines, opset)]
+
+
+def _found(lines: str, opset: int = 17) -> list[Any]:
     model = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["": {opset}]> g (float[N,4] p, float[N,1] px, float[N,1] py) '
         f"=> (float[N,4] out) {{ {COLUMNS}{lines} }}"
     )
     for name, value in (("half", 0.5), ("two", 2.0), ("five", 5.0), ("zero", 0.0)):
         model.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
-    return [finding.form for finding in find_decode_bbox(model)]
+    return find_decode_bbox(model)
+
+
+BOUNDED = DISTANCES.replace("out = Concat<axis=-1>(x1, y1, x2, y2)", "{}\nout = Concat<axis=-1>(u1, v1, u2, v2)")
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        "u1 = Clip(x1, zero, five)\nv1 = Clip(y1, zero, two)\nu2 = Clip(x2, zero, five)\nv2 = Clip(y2, zero, two)",
+        "u1 = Max(x1, zero)\nv1 = Max(y1, zero)\nu2 = Min(x2, five)\nv2 = Min(y2, two)",
+        "w = ReduceMax<keepdims=0>(px)\nu1 = Clip(x1, zero, w)\nv1 = Clip(y1, zero, w)\nu2 = Clip(x2, zero, w)\n"
+        "v2 = Clip(y2, zero, w)",
+    ],
+    ids=["numbers", "minimum and maximum", "a tensor"],
+)
+def test_distances_that_are_bounded_by_the_image_have_their_name(bounds: str) -> None:
+    """As ``distance2bbox`` does, where it is told the shape of the image; the bounds are no part of the decode."""
+    (finding,) = _found(BOUNDED.format(bounds))
+    assert (finding.form, finding.box_predictions, finding.decoded_boxes) == ("ltrb", "p", "out")
+    assert len(finding.nodes) == 5
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ from detops.graph._finding import Finding, Refusal
 from detops.graph.model._graph import Graph, Node
 from detops.graph.ops._evaluate import evaluate_all, operator_of
 from detops.graph.ops._ops import Run, Symbolic
+from detops.graph.proof._parts import find_parts, joined
 from detops.graph.search._scope import common_scope
 from detops.graph.symbols import _poly
 from detops.graph.symbols._expressions import NODE, Budget
@@ -67,11 +68,27 @@ def named_decodes(graph: Graph, taken: set[str]) -> Iterator[Finding]:
         with suppress(Refusal):
             if not _is_computed(graph, join, budget):
                 continue
-            finding, nodes = _named(graph, join, budget)
+            finding, nodes = _bounded_or_not(graph, join, budget)
             positions = {node.position for node in nodes}
             if seen.isdisjoint({join.position}) and taken.isdisjoint(node.label for node in nodes):
                 seen |= positions
                 yield finding
+
+
+def _bounded_or_not(graph: Graph, join: Node, budget: Budget) -> tuple[Finding, list[Node]]:
+    """Return a decode that ends near a join, or whose corners are bounded before they are joined, or refuse."""
+    try:
+        return _named(graph, join, budget)
+    except Refusal:
+        parts = find_parts(graph, join)
+        if parts is None:
+            raise
+    budget.spend(len(graph.nodes))
+    wider, target = joined(graph, parts)
+    finding, nodes = _named(wider, wider.producer[target], budget)
+    held = [node for node in nodes if node.place >= 0]
+    labels = tuple(node.label for node in held)
+    return replace(finding, scope=common_scope(held), nodes=labels, decoded_boxes=join.outputs[0]), held
 
 
 def _is_computed(graph: Graph, join: Node, budget: Budget) -> bool:
