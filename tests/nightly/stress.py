@@ -76,14 +76,18 @@ def _classes(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
     }
 
 
+def _anchors(rng: np.random.Generator) -> dict[str, Any]:
+    return {"anchor_form": str(rng.choice(["corner", "center"])), "offset": int(rng.integers(0, 2))}
+
+
 def _decode(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
     count = few(rng, 300)
-    return {"box_predictions": rng.normal(size=(count, 4)), "anchors": boxes(rng, count)}, {}
+    return {"box_predictions": rng.normal(size=(count, 4)), "anchors": boxes(rng, count)}, _anchors(rng)
 
 
 def _encode(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
     count = few(rng, 300)
-    return {"boxes": boxes(rng, count), "anchors": boxes(rng, count)}, {}
+    return {"boxes": boxes(rng, count), "anchors": boxes(rng, count)}, _anchors(rng)
 
 
 def _box_iou(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, Any]]:
