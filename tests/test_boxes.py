@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detops
-from detops.operators.boxes import ONES, ZEROS, _layout, _normalization
+from detops.operators.boxes import CORNER, NO_OFFSET, ONES, ZEROS, _form, _layout, _normalization
 from tests.oracle import oracle
 from tests.support.comparison import BACKENDS
 from tests.support.json_cases import decoding, subcases
@@ -346,3 +346,9 @@ def test_the_usual_normalization_is_what_the_other_way_finds(dtype):
     usual = _normalization(ONES, ZEROS, np.dtype(dtype))
     assert usual == _normalization([1, 1, 1, 1], [0, 0, 0, 0], np.dtype(dtype))
     assert {type(number) for numbers in usual for number in numbers} == {float}
+
+
+def test_the_usual_form_is_what_the_other_way_finds():
+    usual = _form(CORNER, NO_OFFSET)
+    assert usual == _form("".join(["cor", "ner"]), np.int64(0))
+    assert [type(number) for number in usual] == [int, float]

@@ -12,10 +12,12 @@ from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
 
-# The defaults of scales and means: what they are need not be checked.
-ONES, ZEROS = (1, 1, 1, 1), (0, 0, 0, 0)
 FORMS = words(AnchorForm)
+# The defaults of options: what they are need not be checked.
+ONES, ZEROS = (1, 1, 1, 1), (0, 0, 0, 0)
+CORNER, NO_OFFSET = "corner", 0
 _NO_NORMALIZATION = (1.0,) * 4, (0.0,) * 4
+_USUAL_FORM = AnchorForm.CORNER.value, 0.0
 
 
 def decode_bbox(
@@ -26,8 +28,8 @@ def decode_bbox(
     lower_clip: float | None = None,
     scales: Sequence[float] = ONES,
     means: Sequence[float] = ZEROS,
-    anchor_form: str = "corner",
-    offset: int = 0,
+    anchor_form: str = CORNER,
+    offset: int = NO_OFFSET,
     axis: int = -1,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -121,8 +123,8 @@ def encode_bbox(
     *,
     scales: Sequence[float] = ONES,
     means: Sequence[float] = ZEROS,
-    anchor_form: str = "corner",
-    offset: int = 0,
+    anchor_form: str = CORNER,
+    offset: int = NO_OFFSET,
     axis: int = -1,
     out: np.ndarray | None = None,
     backend: str | None = None,
@@ -207,7 +209,7 @@ def _transform(
         call.read_empty(name, 4)
     classes, inner = _layout(name, call[name].shape, call["anchors"].shape, axis)
     normalization = _normalization(scales, means, dtype)
-    form = FORMS[_checks.choice("anchor_form", anchor_form, FORMS)]
+    form = _form(anchor_form, offset)
     given = call[name].dtype
     results = call.results(out, (call[name].shape, _checks.native(given) if given.kind == "f" else dtype, dtype))
     _registry.kernel(kernel, call.backend, dtype)(
@@ -215,8 +217,7 @@ def _transform(
         call.cast("anchors", dtype),
         *_checks.in_range(attributes, dtype),
         *normalization,
-        form,
-        _suppression.offset(offset),
+        *form,
         classes,
         inner,
         *results.buffers,
@@ -232,6 +233,13 @@ def _normalization(scales: Any, means: Any, dtype: np.dtype) -> tuple[tuple[floa
     if 0 in scales:
         raise ValueError(f"scales: expected numbers other than 0, got {scales}")
     return _checks.in_range(scales, dtype), _checks.in_range(means, dtype)
+
+
+def _form(anchor_form: Any, offset: Any) -> tuple[int, float]:
+    """Return the form of anchors and the offset as kernels take them."""
+    if anchor_form is CORNER and offset is NO_OFFSET:
+        return _USUAL_FORM
+    return FORMS[_checks.choice("anchor_form", anchor_form, FORMS)], _suppression.offset(offset)
 
 
 def _fits(anchors: tuple[int, ...], wanted: tuple[int, ...], position: int) -> bool:
