@@ -111,7 +111,9 @@ def test_onnx_maximum_is_of_corners() -> None:
     np.testing.assert_array_equal(got, wanted)
 
 
-def test_decode_bbox_is_the_public_function() -> None:
+@pytest.mark.parametrize("form", ["corner", "center"])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_decode_bbox_is_the_public_function(form: str, offset: int) -> None:
     rng = np.random.default_rng(0)
     t, anchors = rng.random((5, 8), np.float32), rng.random((5, 4), np.float32)
     attributes = {
@@ -119,10 +121,10 @@ def test_decode_bbox_is_the_public_function() -> None:
         "lower_clip": 0.25,
         "scales": [10.0, 10.0, 5.0, 5.0],
         "means": [0.0, 0.5, 0.0, 0.0],
+        "anchor_form": form,
+        "offset": offset,
     }
-    wanted = detops.decode_bbox(
-        t, anchors, decode_clip=0.5, lower_clip=0.25, scales=(10, 10, 5, 5), means=(0, 0.5, 0, 0)
-    )
+    wanted = detops.decode_bbox(t, anchors, **attributes)
     proto = model(find("detops::DecodeBboxV2"), [t, anchors], attributes)
     for engine in (run_reference, run_native):
         same(engine(proto, {"box_predictions": t, "anchors": anchors}), [wanted])

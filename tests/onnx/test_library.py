@@ -249,6 +249,14 @@ BAD = [
         "detops::DecodeBbox: anchors: expected shape that of box_predictions with 4 coordinates, or its last axes, "
         "got (1, 5)",
     ),
+    (
+        "detops",
+        "DecodeBboxV2",
+        ["x", "x"],
+        {"offset": 2},
+        "detops::DecodeBboxV2: offset: expected 0 or 1, got 2",
+    ),
+    ("detops", "DecodeBbox", ["x", "x"], {"anchor_form": "middle"}, "detops::DecodeBbox: attribute anchor_form: "),
     ("mmcv", "NoSuchOperator", ["x"], {}, "NoSuchOperator"),
 ]
 ARRAYS = {
