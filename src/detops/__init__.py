@@ -14,6 +14,7 @@ from detops.operators.non_max_suppression import non_max_suppression, non_max_su
 from detops.operators.roi_align import roi_align
 from detops.operators.roi_pool import roi_pool
 from detops.operators.scatter_nd import scatter_nd
+from detops.operators.soft_nms import soft_nms
 from detops.runtime._registry import use_backend
 from detops.runtime._threads import get_num_threads
 
@@ -38,5 +39,6 @@ __all__ = [
     "scatter_nd",
     "set_num_threads",
     "show_config",
+    "soft_nms",
     "use_backend",
 ]

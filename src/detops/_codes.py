@@ -74,7 +74,15 @@ class BoxIouMode(IntEnum):
     CIOU = 4
 
 
-CODES = (RoiMode, GridMode, Border, Reduction, BoxForm, AnchorForm, BoxIouMode)
+class SoftNmsMethod(IntEnum):
+    """How soft_nms lowers the score of a box by its overlap with one that was taken: its docstring has the formulas."""
+
+    NAIVE = 0
+    LINEAR = 1
+    GAUSSIAN = 2
+
+
+CODES = (RoiMode, GridMode, Border, Reduction, BoxForm, AnchorForm, BoxIouMode, SoftNmsMethod)
 
 
 def words(codes: type[IntEnum], without: Iterable[IntEnum] = ()) -> dict[str, int]:

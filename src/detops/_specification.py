@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from detops._codes import AnchorForm, Border, BoxIouMode, GridMode, Reduction, RoiMode, words
+from detops._codes import AnchorForm, Border, BoxIouMode, GridMode, Reduction, RoiMode, SoftNmsMethod, words
 
 REQUIRED: Any = object()  # the default of an argument that has none
 
@@ -141,6 +141,9 @@ KERNELS = {
     "scatter_check": _kernel("scatter_nd", "indices lengths bad"),
     "scatter_nd": _kernel("scatter_nd", "data indices updates lengths reduction out", integers=True),
     "selected_rows": _kernel("nms", "selected found rows"),
+    "soft_nms": _kernel(
+        "soft_nms", "boxes scores iou_threshold method sigma min_score limit offset dets selected found"
+    ),
 }
 
 _ROIS = (Array("features", ranks=(4,)), Array("rois", COORDINATES, (2,)), Option("output_size", "integers", least=1))
@@ -321,5 +324,19 @@ OPERATORS = {
         (Result("out", "data", "data"),),
         ("scatter_check", "scatter_nd"),
         by_name=1,
+    ),
+    "soft_nms": Operator(
+        (
+            *_ONE_SET,
+            Option("iou_threshold", "number", 0.3, least=0, most=1),
+            Option("method", "word", "linear", words=words(SoftNmsMethod)),
+            Option("sigma", "number", 0.5, above=0),
+            Option("min_score", "number", 1e-3),
+            _OFFSET,
+            _AT_MOST,
+        ),
+        (Result("dets", "boxes scores", 2), *_KEPT),
+        ("soft_nms",),
+        by_name=5,
     ),
 }

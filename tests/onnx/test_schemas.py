@@ -42,7 +42,7 @@ def checked(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("operator", OURS, ids=lambda each: each.title)
 def test_types_and_shapes_are_those_of_the_results(operator: NodeType) -> None:
-    by_data = operator.family in ("nms", "non_max_suppression_padded")  # how many boxes are selected
+    by_data = operator.family in ("nms", "non_max_suppression_padded", "soft_nms")  # how many boxes are selected
 
     @settings(max_examples=40)
     @given(st.data())

@@ -119,6 +119,11 @@ def _multi_scale_deform_attn(rng: np.random.Generator, size: int) -> Case:
     return Case("multi_scale_deform_attn", "", arrays, fixed=("spatial_shapes", "level_start_index"))
 
 
+def _soft_nms(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes": boxes_of(rng, 10 * size), "scores": rng.uniform(0, 1, 10 * size)}
+    return Case("soft_nms", "", arrays, {"method": "gaussian"})
+
+
 MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "batched_nms": _batched_nms,
     "box_iou": _box_iou,
@@ -136,6 +141,7 @@ MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "roi_align": _roi_align,
     "roi_pool": _roi_pool,
     "scatter_nd": _scatter_nd,
+    "soft_nms": _soft_nms,
 }
 
 SMALL, LARGE = 2, 60

@@ -21,6 +21,7 @@ from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_supp
 from detops.numba.roi_align import roi_align
 from detops.numba.roi_pool import roi_pool
 from detops.numba.scatter_nd import scatter_nd
+from detops.numba.soft_nms import soft_nms
 
 _jit.register()
 
@@ -50,4 +51,5 @@ __all__ = [
     "roi_align",
     "roi_pool",
     "scatter_nd",
+    "soft_nms",
 ]

@@ -105,7 +105,7 @@ def _candidates(got, element):
     return passing_their_own
 
 
-def _limit(name, got):
+def limit_of(name, got):
     """Return a function for how many of `count` boxes may be selected."""
     if _kinds.absent(got):
         return inlined(lambda value, count: count)
@@ -121,7 +121,7 @@ def _limit(name, got):
 
 
 @inlined
-def _check_set(boxes, scores):
+def check_set(boxes, scores):
     if boxes.shape[1] != 4:
         raise ValueError("boxes: expected shape (num_boxes, 4)")
     if scores.shape[0] != boxes.shape[0]:
@@ -133,11 +133,11 @@ def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=
     """``detops.nms`` for compiled code: the int64 indices of the boxes that are kept."""
     options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
     as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
-    score, limit = _score_threshold(score_threshold), _limit("max_output_boxes", max_output_boxes)
-    top_k = _limit("pre_nms_top_k", pre_nms_top_k)
+    score, limit = _score_threshold(score_threshold), limit_of("max_output_boxes", max_output_boxes)
+    top_k = limit_of("pre_nms_top_k", pre_nms_top_k)
 
     def nms(boxes, scores, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):
-        _check_set(boxes, scores)
+        check_set(boxes, scores)
         threshold, least, most = iou(iou_threshold), score(score_threshold), limit(max_output_boxes, boxes.shape[0])
         growth, first = real(added(offset)), top_k(pre_nms_top_k, boxes.shape[0])
         order = kernels.in_order(as_scores(scores), real(least[0]), least[1])[:first]
@@ -161,13 +161,13 @@ def batched_nms(
     """``detops.batched_nms`` for compiled code: the int64 indices of the boxes that are kept."""
     options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
     as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
-    candidates, limit = _candidates(score_threshold, real), _limit("max_output_boxes", max_output_boxes)
-    top_k = _limit("pre_nms_top_k", pre_nms_top_k)
+    candidates, limit = _candidates(score_threshold, real), limit_of("max_output_boxes", max_output_boxes)
+    top_k = limit_of("pre_nms_top_k", pre_nms_top_k)
     labels = _kinds.array("labels", labels, ("num_boxes",))
     as_labels = _kinds.whole("labels", labels)
 
     def batched_nms(boxes, scores, labels, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):
-        _check_set(boxes, scores)
+        check_set(boxes, scores)
         if labels.shape[0] != boxes.shape[0]:
             raise ValueError("labels: expected shape (num_boxes,)")
         threshold, most = iou(iou_threshold), limit(max_output_boxes, boxes.shape[0])
@@ -194,7 +194,7 @@ class _ClassOptions(_Options):
         super().__init__(ALL_CLASSES, boxes, scores, iou_threshold, offset)
         self.at_most = _kinds.integer("max_output_boxes_per_class", limit, 0)
         self.centered = _kinds.flag("center_point_box", center_point_box)
-        self.top_k, self.total = _limit("pre_nms_top_k", top_k), _limit("max_output_boxes_total", total)
+        self.top_k, self.total = limit_of("pre_nms_top_k", top_k), limit_of("max_output_boxes_total", total)
         self.confine = _keep_all if _kinds.absent(total) else _keep_best
 
 

@@ -15,6 +15,7 @@ include "../_cython/instance_norm.pxi"
 include "../_cython/multi_scale_deform_attn.pxi"
 include "../_cython/nms.pxi"
 include "../_cython/rois.pxi"
+include "../_cython/soft_nms.pxi"
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, isfinite, isnan
@@ -34,6 +35,7 @@ include "native/families/instance_norm.pxi"
 include "native/families/multi_scale_deform_attn.pxi"
 include "native/families/nms.pxi"
 include "native/families/roi.pxi"
+include "native/families/soft_nms.pxi"
 include "native/registration.pxi"
 include "native/inference.pxi"
 include "native/define.pxi"

@@ -161,13 +161,15 @@ def result_types(operator: NodeType, types: Sequence[Any], attributes: Mapping[s
     known = first is not None and first.HasField("tensor_type") and first.tensor_type.elem_type
     dims = _dims(operator, types, attributes)
     results: list[Any] = []
-    for _, dtype in operator.outputs:
+    for (_, dtype), rank in zip(operator.outputs, operator.ranks, strict=True):
         if dtype == "T" and not known:
             results.append(None)
             continue
         element = first.tensor_type.elem_type if dtype == "T" else _element(dtype)
-        result = onnx.helper.make_tensor_type_proto(element, None if dims is None else [None] * len(dims))
-        for made, dim in zip(result.tensor_type.shape.dim, dims or (), strict=True):
+        # What is known of the dimensions is that of the first, or of all.
+        own = dims if rank is None or rank == operator.ranks[0] else [None] * rank
+        result = onnx.helper.make_tensor_type_proto(element, None if own is None else [None] * len(own))
+        for made, dim in zip(result.tensor_type.shape.dim, own or (), strict=True):
             if isinstance(dim, int):
                 made.dim_value = dim
             elif dim is not None:
@@ -197,9 +199,8 @@ def _dims(operator: NodeType, types: Sequence[Any], attributes: Mapping[str, Any
             arguments = {}  # of what is wrong with a node, those speak that run it
         return make(inputs, arguments)
     first = inputs.get(operator.inputs[0].argument)
-    if operator.rank is not None:
-        return [None] * operator.rank
-    return first
+    rank = operator.ranks[0]
+    return first if rank is None else [None] * rank
 
 
 def _dims_of(kind: Any) -> Dims | None:
@@ -238,6 +239,10 @@ def _multi_scale_deform_attn(inputs: Mapping[str, Dims | None], arguments: Mappi
     return [_at(value, 0), _at(inputs.get("attention_weights"), 1), width]
 
 
+def _soft_nms(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]) -> Dims:
+    return [None, 5]
+
+
 def _padded(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]) -> Dims:
     return [None, 3]
 
@@ -248,4 +253,5 @@ _FAMILIES: dict[str, Callable[[Mapping[str, Dims | None], Mapping[str, Any]], Di
     "grid_sample": _grid_sample,
     "multi_scale_deform_attn": _multi_scale_deform_attn,
     "non_max_suppression_padded": _padded,
+    "soft_nms": _soft_nms,
 }

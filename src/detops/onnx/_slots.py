@@ -23,6 +23,7 @@ PREFIXES = {
     "non_max_suppression_padded": "NMS",
     "roi_align": "ROI",
     "roi_pool": "POOL",
+    "soft_nms": "SOFT",
 }
 
 

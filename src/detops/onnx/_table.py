@@ -87,10 +87,10 @@ class NodeType:
         return _specification.OPERATORS["cummax" if self.family == "cumulative" else self.family]
 
     @property
-    def rank(self) -> int | None:
-        """How many axes the results have; None for as many as the first input."""
-        rank = self.function.results[0].rank
-        return rank if isinstance(rank, int) else None
+    def ranks(self) -> tuple[int | None, ...]:
+        """How many axes each result has; None for as many as the first input."""
+        ranks = (result.rank for result in self.function.results)
+        return tuple(rank if isinstance(rank, int) else None for rank in ranks)
 
     @property
     def combinations(self) -> list[tuple[str, ...]]:
@@ -379,6 +379,22 @@ _SUPPRESSION = NodeType(
     (Attribute("iou_threshold", "iou_threshold", "float"), Attribute("offset", "offset", "int", 0)),
 )
 
+_SOFT_SUPPRESSION = NodeType(
+    "mmcv",
+    "SoftNonMaxSuppression",
+    "soft_nms",
+    (Input("boxes", "boxes"), Input("scores", "scores", like="boxes")),
+    (("dets", "T"), ("inds", "int64")),
+    (
+        Attribute("iou_threshold", "iou_threshold", "float"),
+        Attribute("sigma", "sigma", "float"),
+        Attribute("min_score", "min_score", "float"),
+        Attribute("method", "method", "int", words={0: "naive", 1: "linear", 2: "gaussian"}),
+        Attribute("offset", "offset", "int"),
+    ),
+    fixed={"max_output_boxes": None},
+)
+
 _BOXES = (
     (Input("box_predictions", "box_predictions"), Input("anchors", "anchors")),
     (("decoded_boxes", "T"),),
@@ -419,6 +435,7 @@ OPERATORS = (
     *_exported_anywhere(""),
     *_exported("mmcv"),
     _SUPPRESSION,
+    _SOFT_SUPPRESSION,
     *_exported("mmdeploy"),
     _DEFORM_ATTN,
     _padded_suppression("mmdeploy"),

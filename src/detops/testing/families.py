@@ -31,7 +31,9 @@ USUAL: dict[str, list[Any]] = {
     "lower_clip": [None, None, -1.0, 0.5],
     "means": [(0, 0, 0, 0), (0.5, -0.25, 0.125, 0)],
     "scales": [(1, 1, 1, 1), (10, 10, 5, 5), (0.5, 0.25, -2, 4)],
+    "min_score": [1e-3, 0.0503, 0.3007],
     "score_threshold": [None, 0.0, 0.25],
+    "sigma": [0.5, 0.1],
     "spatial_scale": [1.0, 0.5, 0.25],
 }
 LEAST_SCORES = [-np.inf, 0.0, 0.25, 0.5, 2.0]
@@ -135,6 +137,16 @@ def nms(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
     """Suppression of one list of boxes: tied and NaN scores."""
     count = draw(COUNTS)
     return {"boxes": draw(boxes(dtype, (count,))), "scores": draw(array(dtype, (count,), **SCORES))}
+
+
+def soft_nms(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
+    """Suppression that lowers scores: no two products of scores and weights are near each other but equal ones."""
+    count = draw(COUNTS)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    scores = rng.uniform(0.01, 1, count).astype(dtype)
+    for odd in draw(st.lists(st.sampled_from([np.nan, np.inf, -np.inf]), max_size=1)):
+        scores[:1] = odd
+    return {"boxes": draw(boxes(dtype, (count,))), "scores": scores}
 
 
 def batched_nms(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
@@ -274,6 +286,7 @@ ARRAYS: dict[str, Callable[[st.DrawFn, str, Options], Arrays]] = {
     "roi_align": rois,
     "roi_pool": rois,
     "scatter_nd": scatter_nd,
+    "soft_nms": soft_nms,
 }
 
 STRATEGIES: dict[str, Callable[..., st.SearchStrategy[Drawn]]] = {

@@ -39,6 +39,8 @@ cdef Steps _steps(str family) except *:
         return Steps(plan_roi_align, compute_roi_align, NULL)
     if family == "roi_pool":
         return Steps(plan_roi_pool, compute_roi_pool, NULL)
+    if family == "soft_nms":
+        return Steps(plan_soft_nms, compute_soft_nms, deliver_soft_nms)
     raise ValueError(f"family: expected one that native/families has, got {family!r}")
 
 
