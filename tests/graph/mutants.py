@@ -205,7 +205,8 @@ def difference(expected: list[Any], got: list[Any], feeds: dict[str, Any], *, ha
         # exp(t) is as inexact as t is large, and every coordinate of a box holds the sum of the largest terms
         slack = ULPS[left.dtype.itemsize] * np.finfo(left.dtype).eps * (np.abs(left.astype(np.float64)) + largest)
         if halves:
-            slack += np.spacing(np.minimum(np.abs(left), np.finfo(np.float16).max).astype(np.float16))
+            # twice that of half the number: the largest one has no neighbor above it
+            slack += 2 * np.spacing(np.minimum(np.abs(left) / 2, np.finfo(np.float16).max / 2).astype(np.float16))
         with np.errstate(all="ignore"):
             gap = np.abs(left.astype(np.float64) - right.astype(np.float64))
         if (gap[finite] > slack[finite]).any():

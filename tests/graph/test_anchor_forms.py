@@ -47,6 +47,7 @@ def test_forms_are_fused(name: str, opset: int) -> None:
     assert (finding.box_predictions, finding.anchors, finding.decoded_boxes) == ("d", "b", "out")
     assert finding.operator == ("DecodeBboxV2" if name == "ssd" else "DecodeBbox")
     kept = ["Constant", "Add"] if name == "py_faster_rcnn" else []
+    assert finding.added == ((0, 0, 1, 1) if kept else (0, 0, 0, 0))
     assert operators(fused) == [*kept, finding.operator]
     check_valid(fused)
     _agree(lambda d, b: run(model, {"d": d, "b": b})[0], lambda d, b: run(fused, {"d": d, "b": b})[0])

@@ -14,6 +14,7 @@ from detops.cli import decodes, models
 from detops.graph.model import _external
 from detops.graph.model._tf_schema import messages
 
+from .anchor_forms import form_model
 from .models import DATA, decode_model, operators
 
 
@@ -38,7 +39,10 @@ def test_inspect_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Maximum in place" in words
 
 
-def test_inspect_says_what_anchors_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_says_what_anchors_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    onnx.save(form_model("py_faster_rcnn"), tmp_path / "model.onnx")
+    assert run("inspect", tmp_path / "model.onnx") == 0
+    assert "of anchors + (0, 0, 1, 1)" in " ".join(capsys.readouterr().out.split())
     for name, words, form in (
         ("ssd_center", "anchors by center and size", ("center", 0)),
         ("maskrcnn_benchmark", "offset 1: widths count pixels", ("corner", 1)),

@@ -89,6 +89,13 @@ def test_infinity_is_the_largest_number_to_the_comparison_and_no_other() -> None
     assert mutants.difference([boxes], [-boxes], feeds)
 
 
+def test_halves_may_be_the_largest() -> None:
+    largest = np.full((3, 4), np.finfo(np.float16).max, np.float32)
+    feeds = {"b": np.ones((3, 4), np.float32)}
+    assert not mutants.difference([largest], [largest - 32], feeds, halves=True)
+    assert mutants.difference([largest], [largest - 64], feeds, halves=True)
+
+
 def test_a_box_that_overflows_may_be_nan_before_and_not_after() -> None:
     boxes, feeds = np.full((3, 4), np.inf, np.float32), {"b": np.ones((3, 4), np.float32)}
     unknown, usual = (np.full((3, 4), value, np.float32) for value in (np.nan, 1))

@@ -87,7 +87,11 @@ def decode_table(findings: Sequence[Finding]) -> RenderableType:
 
 def _anchors(finding: Finding) -> list[str]:
     words = ["anchors by center and size"] if finding.anchor_form == "center" else []
-    return words + ([f"offset {finding.offset}: widths count pixels"] if finding.offset else [])
+    if finding.offset:
+        words.append(f"offset {finding.offset}: widths count pixels")
+    if any(finding.added):
+        words.append(f"of anchors + ({', '.join(f'{number:g}' for number in finding.added)})")
+    return words
 
 
 def _clip(finding: Finding) -> list[str]:

@@ -61,6 +61,9 @@ class Finding:
         ``"corner"`` for anchors (x1, y1, x2, y2), ``"center"`` for (cx, cy, w, h).
     offset : int
         1 where widths count pixels, x2 - x1 + 1.
+    added : tuple of 4 floats
+        What is added to `anchors` before the node: (0, 0, 1, 1) where they count pixels and the decoded boxes don't, as
+        in py-faster-rcnn.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Finding:
     form: str = ""
     anchor_form: str = "corner"
     offset: int = 0
+    added: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as a dictionary of JSON types."""

@@ -248,6 +248,7 @@ def finding_of(proof: Proof) -> Finding:
         means=values.means,
         anchor_form=values.anchor_form,
         offset=values.offset,
+        added=tuple(number for number in proof.added for _ in "xy"),
         axis=values.axis,
         classes=values.classes,
         fused=True,
