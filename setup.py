@@ -89,8 +89,10 @@ def builds() -> dict[str, list[tuple[str, str]]]:
     """The builds of each module of kernels. Where vectors gain little, one instruction set is enough."""
     kernels = of_detops("_specification").KERNELS.values()
     integers = {kernel.module for kernel in kernels if kernel.integers}
+    double = {kernel.module for kernel in kernels if kernel.double}
     return {
-        module: ALL_ISAS_OF_FLOATS + (BASELINE_OF_INTEGERS if module in integers else [])
+        module: [build for build in ALL_ISAS_OF_FLOATS if build[0] == "float64" or module not in double]
+        + (BASELINE_OF_INTEGERS if module in integers else [])
         for module in dict.fromkeys(kernel.module for kernel in kernels)
     }
 

@@ -39,7 +39,8 @@ def test_nothing_is_missing(operator: str) -> None:
 @pytest.mark.parametrize("backend", _registry.BACKENDS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernels_as_they_are_called(kernel: str, backend: str) -> None:
-    function = _registry.kernel(kernel, backend, np.dtype(np.float32))
+    dtype = np.dtype(np.float64 if KERNELS[kernel].double else np.float32)
+    function = _registry.kernel(kernel, backend, dtype)
     assert tuple(inspect.signature(function).parameters) == KERNELS[kernel].parameters
 
 

@@ -3,6 +3,7 @@
 from detops._config import set_num_threads, show_config
 from detops._version import __version__
 from detops.operators.box_iou import box_iou
+from detops.operators.box_iou_rotated import box_iou_rotated
 from detops.operators.boxes import decode_bbox, encode_bbox
 from detops.operators.cumulative import cummax, cummin
 from detops.operators.deform_conv import deform_conv2d
@@ -22,6 +23,7 @@ __all__ = [
     "__version__",
     "batched_nms",
     "box_iou",
+    "box_iou_rotated",
     "cummax",
     "cummin",
     "decode_bbox",

@@ -82,6 +82,9 @@ class SoftNmsMethod(IntEnum):
     GAUSSIAN = 2
 
 
+# What says how far boxes are apart that share nothing.
+OF_DISTANCE = (BoxIouMode.GIOU, BoxIouMode.DIOU, BoxIouMode.CIOU)
+
 CODES = (RoiMode, GridMode, Border, Reduction, BoxForm, AnchorForm, BoxIouMode, SoftNmsMethod)
 
 

@@ -14,7 +14,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from detops._codes import AnchorForm, Border, BoxIouMode, GridMode, Reduction, RoiMode, SoftNmsMethod, words
+from detops._codes import (
+    OF_DISTANCE,
+    AnchorForm,
+    Border,
+    BoxIouMode,
+    GridMode,
+    Reduction,
+    RoiMode,
+    SoftNmsMethod,
+    words,
+)
 
 REQUIRED: Any = object()  # the default of an argument that has none
 
@@ -78,11 +88,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of every backend: its module and its parameters, and whether it is compiled for integers, too."""
+    """A function of every backend: its module and its parameters.
+
+    It computes in float32 and float64; in integers, too; or in float64 alone, whatever dtype its operator is given.
+    """
 
     module: str
     parameters: tuple[str, ...]
     integers: bool = False
+    double: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,8 +123,8 @@ class Operator:
         return next(each for each in self.options if each.name == name)
 
 
-def _kernel(module: str, parameters: str, integers: bool = False) -> Kernel:
-    return Kernel(module, tuple(parameters.split()), integers)
+def _kernel(module: str, parameters: str, integers: bool = False, double: bool = False) -> Kernel:
+    return Kernel(module, tuple(parameters.split()), integers, double)
 
 
 _CODER = "scales means form offset classes inner"
@@ -119,6 +133,7 @@ _SUPPRESSION = "thresholds iou_threshold score_threshold strict top_k"
 KERNELS = {
     "best_of_classes": _kernel("nms", "scores selected total found"),
     "box_iou": _kernel("box_iou", "boxes_a boxes_b mode aligned offset out"),
+    "box_iou_rotated": _kernel("box_iou_rotated", "boxes_a boxes_b mode clockwise aligned out", double=True),
     "cumulative": _kernel("cumulative", "x smallest values indices", integers=True),
     "decode_bbox": _kernel("boxes", f"box_predictions anchors lower_clip decode_clip {_CODER} out"),
     "deform_conv2d": _kernel(
@@ -153,6 +168,7 @@ _ONE_SET = (Array("boxes", COORDINATES, (2,)), Array("scores", ranks=(1,)))
 _ALL_CLASSES = (Array("boxes", COORDINATES, (3,)), Array("scores", ranks=(3,)))
 _IOU = Option("iou_threshold", "number", least=0, most=1)
 _OFFSET = Option("offset", "integer", 0, least=0, most=1)
+_CLOCKWISE = Option("clockwise", "bool", True)
 _TOP_K = Option("pre_nms_top_k", "integer", None, least=0, optional=True)
 _TOTAL = Option("max_output_boxes_total", "integer", None, least=0, optional=True)
 _AT_MOST = Option("max_output_boxes", "integer", None, least=0, optional=True)
@@ -207,6 +223,19 @@ OPERATORS = {
         # Of one axis where aligned.
         (Result("overlaps", "boxes_a boxes_b", 2),),
         ("box_iou",),
+        by_name=3,
+    ),
+    "box_iou_rotated": Operator(
+        (
+            Array("boxes_a", COORDINATES, (2,)),
+            Array("boxes_b", COORDINATES, (2,)),
+            Option("mode", "word", "iou", words=words(BoxIouMode, OF_DISTANCE)),
+            _CLOCKWISE,
+            Option("aligned", "bool", False),
+        ),
+        # Of one axis where aligned.
+        (Result("overlaps", "boxes_a boxes_b", 2),),
+        ("box_iou_rotated",),
         by_name=3,
     ),
     "cummax": _extremes(),

@@ -17,9 +17,20 @@ def boxes_of(rng: np.random.Generator, count: int, extent: float = 200.0) -> np.
     return np.concatenate([low, low + rng.uniform(4, 40, (count, 2))], axis=1)
 
 
+def rotated_boxes_of(rng: np.random.Generator, count: int, extent: float = 200.0) -> np.ndarray:
+    """Boxes (center_x, center_y, width, height, angle) of ordinary size, turned in any direction."""
+    sizes = rng.uniform(4, 40, (count, 2))
+    return np.concatenate([rng.uniform(0, extent, (count, 2)), sizes, rng.uniform(-np.pi, np.pi, (count, 1))], axis=1)
+
+
 def _box_iou(rng: np.random.Generator, size: int) -> Case:
     arrays = {"boxes_a": boxes_of(rng, 8 * size), "boxes_b": boxes_of(rng, 20 * size)}
     return Case("box_iou", "", arrays, {"mode": "ciou"})
+
+
+def _box_iou_rotated(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes_a": rotated_boxes_of(rng, 8 * size, 60), "boxes_b": rotated_boxes_of(rng, 10 * size, 60)}
+    return Case("box_iou_rotated", "", arrays)
 
 
 def _decode(rng: np.random.Generator, size: int) -> Case:
@@ -127,6 +138,7 @@ def _soft_nms(rng: np.random.Generator, size: int) -> Case:
 MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "batched_nms": _batched_nms,
     "box_iou": _box_iou,
+    "box_iou_rotated": _box_iou_rotated,
     "cummax": _cummax,
     "cummin": _cummin,
     "decode_bbox": _decode,

@@ -15,7 +15,18 @@ from types import FunctionType, ModuleType
 
 from detops._core import _shim
 
-MODULES = ("box_iou", "boxes", "cumulative", "iou", "normalization", "roi", "sampling", "scatter", "soft_nms")
+MODULES = (
+    "box_iou",
+    "boxes",
+    "cumulative",
+    "iou",
+    "normalization",
+    "roi",
+    "rotated",
+    "sampling",
+    "scatter",
+    "soft_nms",
+)
 
 
 def _load() -> tuple[ModuleType, ...]:

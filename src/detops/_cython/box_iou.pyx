@@ -11,9 +11,8 @@ include "../_core/box_iou.py"
 
 
 cdef enum:
-    # Boxes that are held as planes, in the first-level cache, and so many that each such block is compared with.
+    NUMBERS = 4
     BLOCK = 512
-    ROWS = 128
     # Results that are worth another thread.
     GRAIN = 16384
 
@@ -92,52 +91,7 @@ cdef inline void compare_blocks(const Block* a, Py_ssize_t step, const Block* b,
         memcpy(out, found, count * sizeof(real))
 
 
-cdef inline Py_ssize_t blocks_of(Py_ssize_t count, Py_ssize_t size) noexcept nogil:
-    return (count + size - 1) // size
-
-
-cdef int compare_pairs(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is a block of pairs, in one row."""
-    cdef const BoxIou* work = <const BoxIou*> arguments
-    cdef Block a, b
-    cdef Py_ssize_t item, first, count
-    for item in range(begin, end):
-        first = item * BLOCK
-        count = min(work.columns - first, <Py_ssize_t> BLOCK)
-        load(work.boxes_a + 4 * first, count, work, &a)
-        load(work.boxes_b + 4 * first, count, work, &b)
-        compare_blocks(&a, 1, &b, count, work, work.out + first)
-    stream_end()
-    return 0
-
-
-cdef int compare_all(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """One item is a tile: some rows of a block of columns."""
-    cdef const BoxIou* work = <const BoxIou*> arguments
-    cdef Py_ssize_t blocks = blocks_of(work.columns, BLOCK)
-    cdef Block a, b
-    cdef Py_ssize_t item, first, count, row
-    for item in range(begin, end):
-        first = item % blocks * BLOCK
-        count = min(work.columns - first, <Py_ssize_t> BLOCK)
-        load(work.boxes_b + 4 * first, count, work, &b)
-        for row in range(item // blocks * ROWS, min(item // blocks * ROWS + ROWS, work.rows)):
-            load(work.boxes_a + 4 * row, 1, work, &a)
-            compare_blocks(&a, 0, &b, count, work, work.out + row * work.columns + first)
-    stream_end()
-    return 0
-
-
-cdef api int box_iou_operator(const void* arguments, const Executor* executor) noexcept nogil:
-    cdef const BoxIou* work = <const BoxIou*> arguments
-    cdef Py_ssize_t tile = min(work.rows, <Py_ssize_t> ROWS) * min(work.columns, <Py_ssize_t> BLOCK)
-    return executor.parallel_for(executor, compare_all, work, blocks_of(work.rows, ROWS) * blocks_of(work.columns, BLOCK),
-                       1 + GRAIN // tile)
-
-
-cdef api int aligned_box_iou_operator(const void* arguments, const Executor* executor) noexcept nogil:
-    cdef const BoxIou* work = <const BoxIou*> arguments
-    return executor.parallel_for(executor, compare_pairs, work, blocks_of(work.columns, BLOCK), 1 + GRAIN // BLOCK)
+include "box_pairs.pxi"
 
 
 def box_iou(boxes_a, boxes_b, Py_ssize_t mode, bint aligned, double offset, out):
@@ -149,4 +103,4 @@ def box_iou(boxes_a, boxes_b, Py_ssize_t mode, bint aligned, double offset, out)
     work.columns = boxes_b.shape[0]
     work.mode = mode
     work.offset = offset
-    execute(aligned_box_iou_operator if aligned else box_iou_operator, &work)
+    execute(compare_pairs if aligned else compare_all, &work)

@@ -11,6 +11,7 @@ from detops._core.boxes import center_and_size, decode_span, encode_span
 from detops._core.iou import box_area, intersection_over_union
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend, cubic_weight
 from detops.numba.box_iou import box_iou
+from detops.numba.box_iou_rotated import box_iou_rotated
 from detops.numba.boxes import decode_bbox, encode_bbox
 from detops.numba.cumulative import cummax, cummin
 from detops.numba.deform_conv import deform_conv2d
@@ -32,6 +33,7 @@ __all__ = [
     "blend",
     "box_area",
     "box_iou",
+    "box_iou_rotated",
     "center_and_size",
     "cubic_weight",
     "cummax",

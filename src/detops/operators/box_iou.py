@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from detops._codes import BoxIouMode, words
 from detops.operators import _checks, _suppression
-from detops.operators._call import Call
+from detops.operators._call import Call, Results
 from detops.runtime import _registry
 
 MODES = words(BoxIouMode)
@@ -103,19 +103,28 @@ def box_iou(
     array([ 0.333, -0.2  ])
     """
     call = Call(backend, boxes_a=boxes_a, boxes_b=boxes_b)
-    dtype = np.promote_types(*(call.check_dtype(_checks.COORDINATES, name) for name in ("boxes_a", "boxes_b")))
     code = MODES[_checks.choice("mode", mode, MODES)]
     pairs, added = _checks.flag("aligned", aligned), _suppression.offset(offset)
-    call.read_empty("boxes_a", 4)
-    call.read_empty("boxes_b", 4)
-    a, b = call["boxes_a"], call["boxes_b"]
-    _checks.shape("boxes_a", a.shape, ("num_a", 4))
-    rows = a.shape[0]
-    _checks.shape("boxes_b", b.shape, (rows if pairs else "num_b", 4))
-    given = HALF if a.dtype.char == b.dtype.char == HALF.char else dtype
-    results = call.results(out, ((rows,) if pairs else (rows, b.shape[0]), given, dtype))
-    (target,) = results.buffers
+    found = results(call, out, 4, pairs)
+    (target,) = found.buffers
     if target.size:
+        dtype = target.dtype
         arrays = call.cast("boxes_a", dtype), call.cast("boxes_b", dtype)
         _registry.kernel("box_iou", call.backend, dtype)(*arrays, code, pairs, added, target)
-    return results.deliver()
+    return found.deliver()
+
+
+def results(call: Call, out: np.ndarray | None, numbers: int, pairs: bool, computed: np.dtype | None = None) -> Results:
+    """Check two sets of boxes, of so many numbers each, and return where their overlaps go.
+
+    They are computed in the wider dtype of the two, and at least float32, unless told otherwise.
+    """
+    dtype = np.promote_types(*(call.check_dtype(_checks.COORDINATES, name) for name in ("boxes_a", "boxes_b")))
+    call.read_empty("boxes_a", numbers)
+    call.read_empty("boxes_b", numbers)
+    a, b = call["boxes_a"], call["boxes_b"]
+    _checks.shape("boxes_a", a.shape, ("num_a", numbers))
+    rows = a.shape[0]
+    _checks.shape("boxes_b", b.shape, (rows if pairs else "num_b", numbers))
+    given = HALF if a.dtype.char == b.dtype.char == HALF.char else dtype
+    return call.results(out, ((rows,) if pairs else (rows, b.shape[0]), given, computed or dtype))

@@ -120,17 +120,32 @@ def encode_bbox(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
 
 def box_iou(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
     """Boxes of no size, turned, NaN and infinite ones among others, some of them equal."""
+    return _two_sets(draw, boxes, dtype, options)
+
+
+def _two_sets(draw: st.DrawFn, strategy: Callable, dtype: str, options: Options) -> Arrays:
     count = draw(COUNTS)
     arrays = {
-        "boxes_a": draw(boxes(dtype, (count,))),
-        "boxes_b": draw(boxes(dtype, (count if options["aligned"] else draw(COUNTS),))),
+        "boxes_a": draw(strategy(dtype, (count,))),
+        "boxes_b": draw(strategy(dtype, (count if options["aligned"] else draw(COUNTS),))),
     }
     for name in draw(st.sets(st.sampled_from(sorted(arrays)))):
         odd = draw(st.sampled_from([np.nan, np.inf, -np.inf]))
-        arrays[name][:1, draw(st.integers(0, 3))] = odd
+        arrays[name][:1, draw(st.integers(0, arrays[name].shape[1] - 1))] = odd
     both = min(map(len, arrays.values()))
     arrays["boxes_b"][both // 2 : both] = arrays["boxes_a"][both // 2 : both]
     return arrays
+
+
+def rotated_boxes(dtype: str, shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
+    """Boxes (..., 5) of whole centers and sizes, some of no size; angles of halves."""
+    parts = array(dtype, (*shape, 2), -9, 9), array(dtype, (*shape, 2), -1, 12), array(dtype, (*shape, 1), -4, 4, 2)
+    return st.tuples(*parts).map(lambda drawn: np.concatenate(drawn, axis=-1))
+
+
+def box_iou_rotated(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
+    """Turned boxes, NaN and infinite ones among others, some of them equal."""
+    return _two_sets(draw, rotated_boxes, dtype, options)
 
 
 def nms(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
@@ -272,6 +287,7 @@ def multi_scale_deform_attn(draw: st.DrawFn, dtype: str, options: Options) -> Ar
 ARRAYS: dict[str, Callable[[st.DrawFn, str, Options], Arrays]] = {
     "batched_nms": batched_nms,
     "box_iou": box_iou,
+    "box_iou_rotated": box_iou_rotated,
     "cummax": cumulative,
     "cummin": cumulative,
     "decode_bbox": decode_bbox,
