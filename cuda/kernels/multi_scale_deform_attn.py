@@ -1,10 +1,12 @@
 """Weighted sums of samples from maps of several sizes, whose channels are innermost."""
 
+from numba.extending import register_jitable
+
 from detops._core.sampling import bilinear_weights, blend, element_position, linear_taps
 from detops._cuda.device import cuda, jit, launch
 
 
-@jit
+@register_jitable
 def element(maps, key, y, x, width, channel):
     """An element of a map that begins at a key; 0 outside."""
     if y < 0 or x < 0:

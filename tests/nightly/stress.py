@@ -160,6 +160,7 @@ def _instance_norm(rng: np.random.Generator) -> tuple[calls.Arrays, dict[str, An
     return arrays | {"scale": rng.normal(size=channels), "bias": rng.normal(size=channels)}, {}
 
 
+# Shapes that an ordinary call does not have; operators that are not there are called ordinarily, at any size.
 MAKERS: dict[str, Callable[[np.random.Generator], tuple[calls.Arrays, dict[str, Any]]]] = {
     "batched_nms": _batched_nms,
     "box_iou": _box_iou,
@@ -177,6 +178,15 @@ MAKERS: dict[str, Callable[[np.random.Generator], tuple[calls.Arrays, dict[str, 
     "roi_pool": _rois,
     "scatter_nd": _scatter_nd,
 }
+
+
+def drawn(rng: np.random.Generator, operator: str) -> Case:
+    """A random call."""
+    if operator not in MAKERS:
+        return calls.MAKERS[operator](rng, few(rng))
+    arrays, options = MAKERS[operator](rng)
+    whole = tuple(name for name, array in arrays.items() if array is not None and array.dtype.kind == "i")
+    return Case(operator, "", arrays, options, fixed=whole)
 
 
 def laid_out(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
@@ -205,17 +215,16 @@ def guarded(like: np.ndarray) -> tuple[np.ndarray, Callable[[], bool]]:
 def one_shape(rng: np.random.Generator) -> None:
     """One random call: on one thread, and otherwise."""
     operator = str(rng.choice(calls.ALL))
-    arrays, options = MAKERS[operator](rng)
-    case = Case(operator, "", arrays, options, fixed=("indices", "labels"))
+    case = drawn(rng, operator)
     dtype = str(rng.choice(DTYPES))
     detops.set_num_threads(1)
     wanted = calls.call(case, dtype)
     detops.set_num_threads(int(rng.integers(1, 9)))
     given = {name: laid_out(rng, array) for name, array in case.cast(dtype).items() if array is not None}
     outs, untouched = zip(*(guarded(result) for result in wanted), strict=True)
-    getattr(detops, operator)(**given, **options, out=outs if len(outs) > 1 else outs[0])
-    assert all(check() for check in untouched), f"{operator}: written beside the result, {options}"
-    assert calls.as_bytes(outs) == calls.as_bytes(wanted), f"{operator}: another result, {options}"
+    getattr(detops, operator)(**given, **case.options, out=outs if len(outs) > 1 else outs[0])
+    assert all(check() for check in untouched), f"{operator}: written beside the result, {case.options}"
+    assert calls.as_bytes(outs) == calls.as_bytes(wanted), f"{operator}: another result, {case.options}"
 
 
 def shapes(rng: np.random.Generator, left: Callable[[], bool]) -> int:
