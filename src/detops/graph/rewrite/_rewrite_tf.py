@@ -97,7 +97,7 @@ def _add(graph_def: Any, graph: Graph, proof: Proof, source: str, numbers: np.nd
     """Add numbers to the corners of anchors; return what makes the sum."""
     result = graph.free_name(proof.decoded_boxes, "_counted").removesuffix(":0")
     _add_constant(graph_def, f"{result}_numbers", numbers)
-    node = graph_def.node.add(name=result, op="AddV2", input=[source, f"{result}_numbers"])
+    node = graph_def.node.add(name=result, op="Add", input=[source, f"{result}_numbers"])
     node.attr["T"].type = number_of(proof.dtype)
     return result
 
