@@ -12,14 +12,14 @@ from detops._core import scalar
 
 @functools.cache
 def register() -> None:
-    """Register every function of the core, once."""
+    """Register every function of the core, once, without the wrappers for C that Numba would make."""
     for name, function in _core.defined(scalar).items():
         if hasattr(math, name):
             _by_math(function)
         else:
-            register_jitable(function)
+            register_jitable(no_cfunc_wrapper=True)(function)
     for function in _core.functions().values():
-        register_jitable(function)
+        register_jitable(no_cfunc_wrapper=True)(function)
 
 
 def _by_math(function: Callable) -> None:
@@ -29,4 +29,4 @@ def _by_math(function: Callable) -> None:
     few functions of NumPy, and all of ``math``.
     """
     known = getattr(math, function.__name__)
-    overload(function)(lambda x: lambda x: known(x))
+    overload(function, jit_options={"no_cpython_wrapper": True, "no_cfunc_wrapper": True})(lambda x: lambda x: known(x))

@@ -45,7 +45,7 @@ def by_falling_key(keys, order):
     run = RUN
     for start in range(0, order.size, run):
         sort_run(keys, order, start, min(start + run, order.size))
-    merged = np.empty_like(order) if run < order.size else order
+    merged = np.empty(order.size, np.int64) if run < order.size else order
     while run < order.size:
         for start in range(0, order.size, 2 * run):
             merge(keys, order, start, min(start + run, order.size), min(start + 2 * run, order.size), merged)
@@ -93,9 +93,11 @@ def suppressed(x1, y1, x2, y2, area, kept, count, threshold, offset):
 @jit
 def select(order, boxes, threshold, limit, form, offset):
     """Move the boxes that are kept to the head of order; return how many."""
-    kept = np.zeros((5, min(limit, order.size) + LANES), boxes.dtype)
-    # A box that begins at infinity overlaps nothing, whatever the offset.
-    kept[0] = np.inf
+    kept = np.empty((5, min(limit, order.size) + LANES), boxes.dtype)
+    for i in range(kept.shape[1]):
+        # A box that begins at infinity overlaps nothing, whatever the offset.
+        kept[0, i] = np.inf
+        kept[1, i] = kept[2, i] = kept[3, i] = kept[4, i] = 0
     compared = ZERO
     selected = 0
     for at in range(order.size):
@@ -120,17 +122,19 @@ def select(order, boxes, threshold, limit, form, offset):
 def select_labeled(order, boxes, labels, threshold, top_k, limit, offset):
     """As select among the first top_k of each label; boxes of different labels leave each other alone."""
     by_label = by_falling_key(labels, order.copy())
-    kept = np.zeros(labels.size, np.bool_)
+    kept = np.empty(labels.size, np.int64)
+    for box in order:
+        kept[box] = 0
     start = 0
     for end in range(1, by_label.size + 1):
         if end == by_label.size or labels[by_label[end]] != labels[by_label[start]]:
             group = by_label[start : min(end, start + top_k)]
             for box in group[: select(group, boxes, threshold, limit, CORNERS, offset)]:
-                kept[box] = True
+                kept[box] = 1
             start = end
     selected = 0
     for box in order:
-        if kept[box] and selected < limit:
+        if kept[box] == 1 and selected < limit:
             order[selected] = box
             selected += 1
     return selected

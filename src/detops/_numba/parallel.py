@@ -1,5 +1,6 @@
 """Spreading a compiled loop over threads: the counterpart of ``_cython/parallel_for.pxi``."""
 
+import functools
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 from detops.runtime._threads import of_call
 
@@ -16,11 +18,28 @@ from detops.runtime._threads import of_call
 # here Numba takes from the code that calls: a user's fastmath would change our results.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
-# For functions that Python calls.
-jit = numba.njit(**OPTIONS)
 # For functions that compiled code alone calls: without the wrappers for Python and C a first call takes a fifth less.
-# Python that calls one of them crashes: a test looks for such calls.
-inner = numba.njit(**{**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True})
+# Python that calls one of them crashes: a test looks for such calls. All have the same options, down to those that mean
+# nothing here: what they call, of NumPy too, Numba compiles once for each set of options.
+_INNER: Any = {"error_model": "numpy", "fastmath": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner = numba.njit(**_INNER)
+
+# For functions that are written into their caller, and cost no compilation of their own.
+inlined = numba.njit(inline="always")
+
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that Python calls; where compiled code calls it, it is an inner one."""
+    compiled = numba.njit(**OPTIONS)(function)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return compiled(*args)
+
+    call.__wrapped__ = compiled
+    overload(call, jit_options=_INNER, strict=False)(lambda *args, **kwargs: function)
+    return call
+
 
 # Where a count or an index begins that a function is called with: for a 0 in the text Numba would compile it once more.
 ZERO = np.int64(0)

@@ -6,7 +6,7 @@ import numpy as np
 from detops._codes import RoiMode
 from detops._core.roi import exceeds_points, is_finite, larger, largest_part, roi_grid, roi_side, sample_position
 from detops._core.sampling import bilinear_taps, bilinear_weights, blend
-from detops._numba.parallel import ZERO, inner, jit, parallel_for, read_only
+from detops._numba.parallel import ZERO, inlined, inner, jit, parallel_for, read_only
 
 
 @inner
@@ -36,7 +36,7 @@ def first_crowded(rois, output_size, scale, ratio, aligned):
     return -1
 
 
-@inner
+@inlined
 def add_tap(at, weights, first, end, element, weight):
     """Add a weight to the tap of an element; the samples of a bin go one way, so that it is one of the last three."""
     for t in range(end - 1, max(end - 4, first - 1), -1):
@@ -48,7 +48,7 @@ def add_tap(at, weights, first, end, element, weight):
     return end + 1
 
 
-@inner
+@inlined
 def most_taps(side):
     """How many taps a side has at most: in a bin two for each sample, and one for each element between them."""
     start, length, bins, grid, size, _ = side
@@ -71,8 +71,9 @@ def plan_side(side, real):
     most = most_taps(side)
     at = np.empty(most, np.int64)
     weights = np.empty(most, real)
-    ends = np.zeros(bins + 1, np.int64)
-    end, lowest, highest = ZERO, size, 0
+    ends = np.empty(bins + 1, np.int64)
+    ends[0] = 0
+    end, lowest, highest = 0, size, 0
     for i in range(bins):
         first = end
         for sample in range(grid):
@@ -87,7 +88,7 @@ def plan_side(side, real):
     return at, weights, ends, lowest, highest
 
 
-@inner
+@inlined
 def average(planes, y, x, real, out):
     """Sum up the rows of a bin to one line, then the columns of each bin in that line."""
     rows, row_weights, row_ends, _, _ = plan_side(y, real)
@@ -135,7 +136,7 @@ def maximum(planes, y, x, corners, out):
                     out[c, i, j] = larger(out[c, i, j], value) if point else value
 
 
-@inner
+@inlined
 def fill_without_points(y, x, out):
     """Write the bins of a roi that has no points, NaN where it lies at no finite place; return whether it has none."""
     finite = y[5] and x[5]

@@ -13,12 +13,9 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from detops._numba.parallel import inner
+from detops._numba.parallel import inlined, inner
 from detops.numba._operator import Unknown
 from detops.operators import _checks
-
-# For functions that are written into their caller, and cost no compilation of their own.
-inlined = numba.njit(inline="always")
 
 LARGEST = np.iinfo(np.int64).max
 

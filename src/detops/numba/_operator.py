@@ -10,7 +10,7 @@ import numpy as np
 from numba.core.errors import ForceLiteralArg, TypingError
 from numba.extending import overload
 
-from detops._numba.parallel import OPTIONS, jit
+from detops._numba.parallel import OPTIONS
 from detops.operators import _checks
 
 
@@ -45,7 +45,7 @@ def operator(choose: Callable[..., Callable[..., Any]], constants: Sequence[str]
 
     @functools.cache
     def compiled(kinds: tuple[Any, ...]) -> Callable[..., Any]:
-        return jit(implementation(kinds))
+        return numba.njit(**OPTIONS)(implementation(kinds))
 
     @functools.wraps(choose)
     def call(*args: Any, **kwargs: Any) -> Any:

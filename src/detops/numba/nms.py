@@ -47,7 +47,11 @@ def _score_thresholds(got, element):
         @inlined
         def repeated(value, classes):
             threshold, strict = one(value)
-            return np.full(classes, element(threshold)), strict
+            # np.full takes Numba a quarter of a second.
+            thresholds = np.empty(classes, element)
+            for c in range(classes):
+                thresholds[c] = threshold
+            return thresholds, strict
 
         return repeated
     numbers = _kinds.reals("score_threshold", got)
