@@ -85,10 +85,10 @@ cdef inline void sample_channel(const GridSample* sample, const Work* work, cons
         gather(plane, &work.tile, values)
     else:
         gather_corners(plane, sample.sizes[0], &work.tile, values)
-        if work.rest.tile.points > 0:
-            gather(plane, &work.rest.tile, patches)
-            for i in range(work.rest.tile.points):
-                values[work.rest.which[i]] = patches[i]
+        if work.edge.tile.points > 0:
+            gather(plane, &work.edge.tile, patches)
+            for i in range(work.edge.tile.points):
+                values[work.edge.which[i]] = patches[i]
     if work.streamed:
         stream(out, values, work.tile.points * sizeof(real))
     else:

@@ -116,8 +116,8 @@ cdef void sample_block(const Copies* copies, const Work* work, const Block* bloc
         return
     for i in range(work.tile.points):
         blend_corners(&work.tile, i, block, width, values + i * BLOCK_CHANNELS)
-    for i in range(work.rest.tile.points):
-        weigh_taps(&work.rest.tile, i, block, copies.pixels, <vector*> (values + work.rest.which[i] * BLOCK_CHANNELS))
+    for i in range(work.edge.tile.points):
+        weigh_taps(&work.edge.tile, i, block, copies.pixels, <vector*> (values + work.edge.which[i] * BLOCK_CHANNELS))
 
 
 cdef void sample_tile(const Copies* copies, const Work* work, const Block* block, real* out) noexcept nogil:

@@ -25,14 +25,14 @@ cdef struct Tile:
     real[TAPS] weight
 
 
-cdef struct Rest:
+cdef struct Edge:
     # The points of a tile whose taps are not all inside the map, and their numbers there.
     Tile tile
     Py_ssize_t[POINTS] which
 
 cdef struct Work:
     Tile tile
-    Rest rest
+    Edge edge
     # Whether most points are blends of four elements of a 2-D map.
     bint blended
     bint streamed
@@ -59,8 +59,9 @@ cdef inline void locate(
             tile.fraction[axis][i] = fraction
 
 
-cdef inline void place(const GridSample* sample, Py_ssize_t axis, Py_ssize_t tap, Py_ssize_t border,
-                       Tile* tile) noexcept nogil:
+cdef inline void taps_of_axis(
+    const GridSample* sample, Py_ssize_t axis, Py_ssize_t tap, Py_ssize_t border, Tile* tile
+) noexcept nogil:
     """One of the taps along an axis."""
     cdef Py_ssize_t i, index, size = sample.sizes[axis], stride = sample.strides[axis], taps = sample.taps
     # Below 0 whatever is added for the other axes.
@@ -82,7 +83,7 @@ cdef inline void find_taps(const GridSample* sample, Py_ssize_t border, Tile* ti
     for axis in range(sample.axes):
         # From the last tap to the first: what has been found stays until it is used.
         for tap in range(sample.taps - 1, -1, -1):
-            place(sample, axis, tap, border, tile)
+            taps_of_axis(sample, axis, tap, border, tile)
             for outer in range(tile.taps):
                 source = outer * tile.points
                 target = (tap * tile.taps + outer) * tile.points
@@ -90,13 +91,13 @@ cdef inline void find_taps(const GridSample* sample, Py_ssize_t border, Tile* ti
                     tile.at[target + i] = tile.at[source + i] + tile.axis_at[i]
                     tile.weight[target + i] = tile.weight[source + i] * tile.axis_weight[i]
         tile.taps *= sample.taps
-    # Places are read four at a time.
+    # Taps are read four at a time.
     for i in range(3):
         tile.at[tile.taps * tile.points + i] = -1
 
 
-cdef Py_ssize_t split(const GridSample* sample, Tile* tile, Rest* rest) noexcept nogil:
-    """Where the four elements start that a point is blended from; points with fewer inside the map are the rest."""
+cdef Py_ssize_t split(const GridSample* sample, Tile* tile, Edge* edge) noexcept nogil:
+    """Where the four elements start that a point is blended from; points with fewer inside the map are at the edge."""
     cdef Py_ssize_t i, count = 0, width = sample.sizes[0], height = sample.sizes[1]
     cdef Py_ssize_t x, y, outside = 0
     for i in range(tile.points):
@@ -110,13 +111,13 @@ cdef Py_ssize_t split(const GridSample* sample, Tile* tile, Rest* rest) noexcept
     if outside:
         for i in range(tile.points):
             # Written in any case, and overwritten unless it is counted.
-            rest.which[count] = i
+            edge.which[count] = i
             count += tile.outside[i]
-    rest.tile.points = count
+    edge.tile.points = count
     for i in range(count):
-        rest.tile.first[0][i], rest.tile.first[1][i] = tile.first[0][rest.which[i]], tile.first[1][rest.which[i]]
-        rest.tile.fraction[0][i] = tile.fraction[0][rest.which[i]]
-        rest.tile.fraction[1][i] = tile.fraction[1][rest.which[i]]
+        edge.tile.first[0][i], edge.tile.first[1][i] = tile.first[0][edge.which[i]], tile.first[1][edge.which[i]]
+        edge.tile.fraction[0][i] = tile.fraction[0][edge.which[i]]
+        edge.tile.fraction[1][i] = tile.fraction[1][edge.which[i]]
     return count
 
 
@@ -128,5 +129,5 @@ cdef inline void find(const GridSample* sample, const real* grid, Py_ssize_t bor
         locate(sample, grid, 3, border, &work.tile)
     if not work.blended:
         find_taps(sample, border, &work.tile)
-    elif split(sample, &work.tile, &work.rest) > 0:
-        find_taps(sample, border, &work.rest.tile)
+    elif split(sample, &work.tile, &work.edge) > 0:
+        find_taps(sample, border, &work.edge.tile)
