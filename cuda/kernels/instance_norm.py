@@ -6,7 +6,7 @@ holds the digits that float32 loses where the mean is far from 0.
 
 import numpy as np
 
-from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, sum_and_rest
+from detops._core.normalization import merged_moments, normal_factor, normalized, shifted_moments, two_sum
 from detops._core.scalar import typed
 from detops._cuda.device import cuda, empty, jit, launch, to_device
 from detops.operators import _checks
@@ -28,15 +28,15 @@ def moments_of_blocks(x, means, spreads):
         total = squares = left = typed(0, origin)
         for i in range(start, end):
             total += x[instance, i] - origin
-        mean, rest = sum_and_rest(origin, total / count)
+        mean, mean_low = two_sum(origin, total / count)
         for i in range(start, end):
-            apart = x[instance, i] - mean - rest
+            apart = x[instance, i] - mean - mean_low
             left += apart
             squares += apart * apart
         shift, spread = shifted_moments(count, typed(0, origin), left, squares)
-        mean, rest = sum_and_rest(mean, rest + shift)
+        mean, mean_low = two_sum(mean, mean_low + shift)
         means[instance, block, 0] = mean
-        means[instance, block, 1] = rest
+        means[instance, block, 1] = mean_low
         spreads[instance, block] = spread
 
 
@@ -47,16 +47,16 @@ def parts_of_instances(size, means, spreads, scale, epsilon, parts):
     for instance in range(cuda.grid(1), spreads.shape[0], cuda.gridsize(1)):
         none = typed(0, epsilon)
         count, spread, lost = none, none, none
-        mean, rest = means[instance, 0, 0], means[instance, 0, 1]
+        mean, mean_low = means[instance, 0, 0], means[instance, 0, 1]
         for block in range(blocks):
             length = typed(BLOCK if block < blocks - 1 else size - block * BLOCK, epsilon)
-            apart = (means[instance, block, 0] - mean) + (means[instance, block, 1] - rest)
+            apart = (means[instance, block, 0] - mean) + (means[instance, block, 1] - mean_low)
             # Both groups as seen from the mean so far, and the spread's growth by itself, so that few digits get lost.
             count, shift, growth = merged_moments(count, none, none, length, apart, spreads[instance, block])
-            mean, rest = sum_and_rest(mean, rest + shift)
-            spread, lost = sum_and_rest(spread, lost + growth)
+            mean, mean_low = two_sum(mean, mean_low + shift)
+            spread, lost = two_sum(spread, lost + growth)
         parts[instance, 0] = mean
-        parts[instance, 1] = rest
+        parts[instance, 1] = mean_low
         parts[instance, 2] = normal_factor(count, spread, epsilon, scale[instance % scale.size])
 
 
@@ -66,8 +66,8 @@ def normalize(x, parts, bias, out):
     size = x.shape[1]
     for item in range(cuda.grid(1), x.size, cuda.gridsize(1)):
         instance, i = item // size, item % size
-        mean, rest, factor = parts[instance, 0], parts[instance, 1], parts[instance, 2]
-        out[instance, i] = normalized(x[instance, i], mean, rest, factor, bias[instance % bias.size])
+        mean, mean_low, factor = parts[instance, 0], parts[instance, 1], parts[instance, 2]
+        out[instance, i] = normalized(x[instance, i], mean, mean_low, factor, bias[instance % bias.size])
 
 
 def instance_norm(x, scale, bias, epsilon, out):

@@ -36,7 +36,7 @@ def merged_moments(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def sum_and_rest(a: real, b: real) -> tuple[real, real]:
+def two_sum(a: real, b: real) -> tuple[real, real]:
     """A sum as it is rounded, and what rounding took from it: together twice the digits. Knuth's, without products."""
     near: real = a + b
     part: real = near - a
@@ -56,6 +56,6 @@ def normal_factor(count: real, spread: real, epsilon: real, scale: real) -> real
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def normalized(x: element, mean: element, rest: element, factor: element, bias: element) -> element:
+def normalized(x: element, mean: element, mean_low: element, factor: element, bias: element) -> element:
     """A number after normalization; the mean comes in two parts, so that numbers near it lose no digits."""
-    return (x - mean - rest) * factor + bias
+    return (x - mean - mean_low) * factor + bias

@@ -120,8 +120,8 @@ def fold(position: real, size: cython.Py_ssize_t, align_corners: cython.bint) ->
     cycles: real = position / period if period > zero else zero
     bounded: real = cycles if cycles < limit and cycles > -limit else zero
     count: cython.Py_ssize_t = int(bounded)
-    rest: real = position - product(typed(count, position), period)
-    return rest if rest < period and rest > -period else zero
+    remainder: real = position - product(typed(count, position), period)
+    return remainder if remainder < period and remainder > -period else zero
 
 
 @cython.cfunc

@@ -104,15 +104,15 @@ cdef void sample_column(const Step* step, Py_ssize_t image, Py_ssize_t position,
     cdef const real* map = step.copies + image * (step.pixels + 1) * conv.channels
     cdef Py_ssize_t shared = conv.channels // conv.offset_groups
     cdef Py_ssize_t y = position // conv.out_width, x = position % conv.out_width
-    cdef Py_ssize_t group, tap, place, top, bottom, left, right
+    cdef Py_ssize_t group, tap, plane, top, bottom, left, right
     cdef const real* offset
     cdef real fraction_y, fraction_x, factor
     cdef Py_ssize_t[4] corner
     for group in range(conv.offset_groups):
         for tap in range(step.taps):
-            place = ((step.first + image) * conv.offset_groups + group) * step.taps + tap
-            offset = conv.offset + 2 * place * step.positions + position
-            factor = conv.mask[place * step.positions + position] if conv.mask else 1
+            plane = ((step.first + image) * conv.offset_groups + group) * step.taps + tap
+            offset = conv.offset + 2 * plane * step.positions + position
+            factor = conv.mask[plane * step.positions + position] if conv.mask else 1
             top, bottom, fraction_y = linear_taps(
                 deformed(y, tap // conv.kernel_width, conv.stride[0], conv.padding[0], conv.dilation[0], offset[0]),
                 conv.height)

@@ -85,15 +85,15 @@ cdef int normalize_instances(const void* arguments, Py_ssize_t begin, Py_ssize_t
     cdef const element* x
     cdef element* out
     cdef real mean, spread
-    cdef element near, rest, factor, bias
+    cdef element mean_high, mean_low, factor, bias
     cdef Py_ssize_t instance, channel, start, length, j
     for instance in range(begin, end):
         channel = instance % norm.channels
         x = norm.x + instance * norm.size
         out = norm.out + instance * norm.size
         moments_of(x, norm.size, &mean, &spread)
-        near = <element> mean
-        rest = <element> (mean - near)
+        mean_high = <element> mean
+        mean_low = <element> (mean - mean_high)
         factor = <element> normal_factor(
             norm.size, spread, norm.epsilon, 1 if norm.scale == NULL else norm.scale[channel])
         bias = 0 if norm.bias == NULL else norm.bias[channel]
@@ -101,7 +101,7 @@ cdef int normalize_instances(const void* arguments, Py_ssize_t begin, Py_ssize_t
         while start < norm.size:
             length = min(norm.size - start, <Py_ssize_t> BLOCK)
             for j in range(length):
-                staged[j] = normalized(x[start + j], near, rest, factor, bias)
+                staged[j] = normalized(x[start + j], mean_high, mean_low, factor, bias)
             if streamed:
                 stream(out + start, staged, length * sizeof(element))
             else:

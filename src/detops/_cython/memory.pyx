@@ -1,7 +1,7 @@
 """Memory of large results and of scratch space, used again.
 
 Fresh pages of the system cost more than the work of most operators. Memory that a result has left is therefore kept
-for the next. Most of it is offered to the system meanwhile, which takes the pages when it needs them, and not before.
+for the next. Most of it is marked as free meanwhile (MADV_FREE): the system takes the pages when it needs them, and not before.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -37,8 +37,8 @@ cdef enum:
     LARGE = 1 << 20
     # Blocks are multiples of it, so that one fits the next use also where sizes differ a little.
     STEP = 1 << 16
-    # Bytes of the newest blocks that are not offered to the system: to take an offer back costs a tenth of what fresh
-    # pages do. The C library keeps as much.
+    # Bytes of the newest blocks that are not marked as free: to use marked ones again costs a tenth of what fresh pages
+    # do. The C library keeps as much.
     RETAIN_BYTES = 1 << 26
 
 

@@ -1,4 +1,4 @@
-# Pages of the system, where it takes back what is offered.
+# Pages of the system, where it takes those that are marked as free.
 cdef extern from *:
     """
     #include <stddef.h>

@@ -42,11 +42,11 @@ def normalize_instances(begin, end, x, scale, bias, epsilon, out):
         image, channel = item // channels, item % channels
         mean, spread_of_all = moments_of(x[image, channel])
         factor = normal_factor(np.float64(size), spread_of_all, epsilon, np.float64(scale[channel]))
-        near = x.dtype.type(mean)
-        rest = x.dtype.type(mean - near)
+        mean_high = x.dtype.type(mean)
+        mean_low = x.dtype.type(mean - mean_high)
         multiplier, shift = x.dtype.type(factor), x.dtype.type(bias[channel])
         for i in range(size):
-            out[image, channel, i] = normalized(x[image, channel, i], near, rest, multiplier, shift)
+            out[image, channel, i] = normalized(x[image, channel, i], mean_high, mean_low, multiplier, shift)
 
 
 def instance_norm(x, scale, bias, epsilon, out):

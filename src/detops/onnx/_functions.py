@@ -33,13 +33,13 @@ def bodies(node: Any) -> Iterator[Any]:
 
 def _bind(node: Any, given: Mapping[str, Any]) -> None:
     """Replace each attribute that refers to one of the function by what that one holds."""
-    for place in reversed(range(len(node.attribute))):
-        attribute = node.attribute[place]
+    for index in reversed(range(len(node.attribute))):
+        attribute = node.attribute[index]
         if not attribute.ref_attr_name:
             continue
         value, name = given.get(attribute.ref_attr_name), attribute.name
         if value is None:
-            del node.attribute[place]
+            del node.attribute[index]
         else:
             attribute.CopyFrom(value)
             attribute.name = name

@@ -175,10 +175,10 @@ def _native() -> Any:
 
 
 def _row(operator: NodeType) -> dict[str, Any]:
-    places = slots(operator.family)
+    numbered = slots(operator.family)
     settled = [*operator.fixed, *(declared.argument for declared in operator.attributes)]
-    if sorted(settled) != sorted(places.attributes):
-        raise ValueError(f"{operator.title}: expected an attribute or a fixed value for each of {places.attributes}")
+    if sorted(settled) != sorted(numbered.attributes):
+        raise ValueError(f"{operator.title}: expected an attribute or a fixed value for each of {numbered.attributes}")
     return {
         "domain": operator.domain,
         "name": operator.name,
@@ -186,12 +186,12 @@ def _row(operator: NodeType) -> dict[str, Any]:
         "family": operator.family,
         "start": min(operator.versions) if _has_other_forms(operator) else 1,
         "inputs": [
-            (each.name, places.inputs.index(each.argument), each.dtype, each.required) for each in operator.inputs
+            (each.name, numbered.inputs.index(each.argument), each.dtype, each.required) for each in operator.inputs
         ],
         "outputs": [dtype for _, dtype in operator.outputs],
-        "attributes": [_attribute(operator, places, declared) for declared in operator.attributes],
+        "attributes": [_attribute(operator, numbered, declared) for declared in operator.attributes],
         "fixed": [
-            (places.attributes.index(argument), _code(operator, argument, value))
+            (numbered.attributes.index(argument), _code(operator, argument, value))
             for argument, value in operator.fixed.items()
         ],
         "overloads": [_overload(operator, types) for types in operator.combinations],
@@ -220,12 +220,12 @@ def _computed(operator: NodeType, types: tuple[str, ...]) -> str:
     return np.result_type(*(free[:1] if typed else free), np.float32).name
 
 
-def _attribute(operator: NodeType, places: Slots, declared: Attribute) -> dict[str, Any]:
+def _attribute(operator: NodeType, numbered: Slots, declared: Attribute) -> dict[str, Any]:
     code = functools.partial(_code, operator, declared.argument)
     required = declared.default is REQUIRED
     return {
         "names": declared.names,
-        "slot": places.attributes.index(declared.argument),
+        "slot": numbered.attributes.index(declared.argument),
         "kind": declared.kind,
         "required": required,
         "fallback": None if required else code(attribute_argument(declared, {})),

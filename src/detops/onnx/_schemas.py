@@ -84,11 +84,11 @@ def _schema(operator: NodeType, version: int) -> Any:
     elements = sorted(_tensor(dtype) for dtype in operator.dtypes)
     inputs, constraints = [], []
     kinds: dict[str, str] = {}
-    for place, declared in enumerate(operator.inputs):
+    for number, declared in enumerate(operator.inputs):
         # Inputs may differ in their types.
         kind = kinds[declared.like] if declared.like else _tensor(declared.dtype)
         if declared.dtype == "T" and not declared.like:
-            kind = "T" if place == 0 else f"T{place}"
+            kind = "T" if number == 0 else f"T{number}"
             constraints.append((kind, elements, f"Types of {declared.name}."))
         kinds[declared.argument] = kind
         needed = option.Single if declared.required else option.Optional
@@ -97,9 +97,9 @@ def _schema(operator: NodeType, version: int) -> Any:
         defs.OpSchema.FormalParameter(
             name,
             "T" if dtype == "T" else _tensor(dtype),
-            param_option=option.Single if place == 0 else option.Optional,
+            param_option=option.Single if number == 0 else option.Optional,
         )
-        for place, (name, dtype) in enumerate(operator.outputs)
+        for number, (name, dtype) in enumerate(operator.outputs)
     ]
     schema = defs.OpSchema(
         operator.name,
@@ -139,13 +139,13 @@ def _inference(operator: NodeType) -> Callable[[Any], None]:
     def infer(context: Any) -> None:
         import onnx
 
-        types = [context.get_input_type(place) for place in range(context.get_num_inputs())]
+        types = [context.get_input_type(number) for number in range(context.get_num_inputs())]
         names = [name for each in operator.attributes for name in each.names]
         found = {name: context.get_attribute(name) for name in names}
         attributes = {name: onnx.helper.get_attribute_value(each) for name, each in found.items() if each is not None}
-        for place, made in enumerate(result_types(operator, types, attributes)[: context.get_num_outputs()]):
+        for number, made in enumerate(result_types(operator, types, attributes)[: context.get_num_outputs()]):
             if made is not None:
-                context.set_output_type(place, made)
+                context.set_output_type(number, made)
 
     return infer
 
@@ -209,8 +209,8 @@ def _dims_of(kind: Any) -> Dims | None:
     return list(kind.tensor_type.shape.dim)
 
 
-def _at(dims: Dims | None, place: int) -> Any:
-    return dims[place] if dims is not None and place < len(dims) else None
+def _at(dims: Dims | None, axis: int) -> Any:
+    return dims[axis] if dims is not None and axis < len(dims) else None
 
 
 def _roi_align(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]) -> Dims:
@@ -228,7 +228,7 @@ def _grid_sample(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]
     if x is None and grid is None:
         return None
     rank = len(x if x is not None else grid or ())
-    return [_at(x, 0), _at(x, 1), *(_at(grid, place) for place in range(1, rank - 1))]
+    return [_at(x, 0), _at(x, 1), *(_at(grid, axis) for axis in range(1, rank - 1))]
 
 
 def _multi_scale_deform_attn(inputs: Mapping[str, Dims | None], arguments: Mapping[str, Any]) -> Dims:

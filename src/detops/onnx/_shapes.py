@@ -56,24 +56,24 @@ def inferred(model: Any) -> Any:
         return key[0] in STANDARD or key in functions or product
 
     light = _without_weights(model)
-    places = holders(light.graph)
-    _clean(light.graph, places)
+    holding = holders(light.graph)
+    _clean(light.graph, holding)
     _drop_endless(light)
     if _MICROSOFT in versions:
         _as_standard(light.graph)
-    _forget_claims(light.graph, places, lambda key: known(key) or lookup(key) is not None)
-    blind = _blind(light.graph, places, frozenset())
-    places = holders(light.graph) if blind else places
+    _forget_claims(light.graph, holding, lambda key: known(key) or lookup(key) is not None)
+    blind = _blind(light.graph, holding, frozenset())
+    holding = holders(light.graph) if blind else holding
     broken = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError)
     with contextlib.suppress(*broken):
-        hidden = _hide_long(light.graph, onnx.shape_inference.infer_shapes(light).graph, places)
-        places, blind = holders(light.graph) if hidden else places, blind or hidden
+        hidden = _hide_long(light.graph, onnx.shape_inference.infer_shapes(light).graph, holding)
+        holding, blind = holders(light.graph) if hidden else holding, blind or hidden
     if blind:
         light.opset_import.append(onnx.helper.make_opsetid(UNKNOWN, 1))
     with contextlib.suppress(*broken):  # the model may still be searched; unknown shapes make the proof harder
         while True:  # what is told of one operator may lead to the next one
             light = onnx.shape_inference.infer_shapes(light, data_prop=True)
-            if not _tell(light.graph, places, {}, {}, lookup):
+            if not _tell(light.graph, holding, {}, {}, lookup):
                 break
     return light.graph
 
@@ -88,15 +88,15 @@ def has_defaults(model: Any) -> bool:
     return bool(model.ir_version >= 4)
 
 
-def _inner(graph: Any, places: Iterable[int]) -> Iterator[Any]:
-    """Yield the graphs that the nodes at some places hold."""
-    for place in places:
-        yield from bodies(graph.node[place])
+def _inner(graph: Any, holding: Iterable[int]) -> Iterator[Any]:
+    """Yield the graphs that the nodes at some indices hold."""
+    for index in holding:
+        yield from bodies(graph.node[index])
 
 
 def holders(graph: Any) -> list[int]:
-    """Return the places of the nodes that hold graphs, so that a large graph is looked through once."""
-    return [place for place, node in enumerate(graph.node) if node.attribute and any(True for _ in bodies(node))]
+    """Return the indices of the nodes that hold graphs, so that a large graph is looked through once."""
+    return [index for index, node in enumerate(graph.node) if node.attribute and any(True for _ in bodies(node))]
 
 
 def _as_standard(graph: Any) -> None:
@@ -124,14 +124,14 @@ def _names_in(graph: Any) -> set[str]:
     return entries_in(graph) | {output for node in graph.node for output in node.output if output}
 
 
-def _blind(graph: Any, places: Sequence[int], outer: frozenset[str]) -> bool:
+def _blind(graph: Any, holding: Sequence[int], outer: frozenset[str]) -> bool:
     """Forget the bodies that give a name of their surroundings another meaning, and tell whether there are any.
 
     ONNX forbids it, and runtimes differ in which one they take. What the node itself gives isn't seen from its bodies.
     """
-    outer |= _names_in(graph) if places else frozenset()
+    outer |= _names_in(graph) if holding else frozenset()
     found = False
-    for node in [graph.node[place] for place in places]:
+    for node in [graph.node[index] for index in holding]:
         seen = outer - set(node.output)
         inner = list(bodies(node))
         for body in inner:
@@ -176,9 +176,9 @@ def _drop_endless(light: Any) -> None:
         fresh = {inner for inner in _calls(functions[pending.pop()].node) if inner in functions} - kept
         kept |= fresh
         pending += fresh
-    for place in reversed(range(len(light.functions))):
-        if (light.functions[place].domain, light.functions[place].name) not in kept:
-            del light.functions[place]
+    for index in reversed(range(len(light.functions))):
+        if (light.functions[index].domain, light.functions[index].name) not in kept:
+            del light.functions[index]
 
 
 def _calls(nodes: Iterable[Any]) -> Iterator[Key]:
@@ -190,15 +190,15 @@ def _calls(nodes: Iterable[Any]) -> Iterator[Key]:
         pending += [inner for body in bodies(node) for inner in body.node]
 
 
-def _hide_long(graph: Any, typed: Any, places: Sequence[int]) -> bool:
+def _hide_long(graph: Any, typed: Any, holding: Sequence[int]) -> bool:
     """Forget what makes a list of more than `MAX_LENGTH`, but that it is a list; tell whether there is any."""
     long = {value.name: value.type for value in (*typed.value_info, *typed.output) if _is_long(value.type)}
     for value in (*graph.input, *graph.value_info):
         if _is_long(value.type):
             value.type.tensor_type.shape.dim[0].Clear()
     found = False
-    for place in places:
-        node, twin = graph.node[place], typed.node[place]
+    for index in holding:
+        node, twin = graph.node[index], typed.node[index]
         if long.keys().isdisjoint(node.output):
             for body, other in zip(bodies(node), bodies(twin), strict=True):
                 found |= _hide_long(body, other, holders(body))
@@ -256,14 +256,14 @@ def _without_weights(model: Any) -> Any:
     return light
 
 
-def _clean(graph: Any, places: Iterable[int]) -> None:
+def _clean(graph: Any, holding: Iterable[int]) -> None:
     """Forget sizes below zero, which some exporters write for open ones, and which end inference without an error."""
     for value in (*graph.input, *graph.output, *graph.value_info):
         for tensor in _tensor_types(value.type):
             for dim in tensor.shape.dim if tensor.HasField("shape") else ():
                 if dim.dim_value < 0:
                     dim.Clear()
-    for body in _inner(graph, places):
+    for body in _inner(graph, holding):
         _clean(body, holders(body))
 
 
@@ -278,7 +278,7 @@ def _tensor_types(kind: Any) -> Iterator[Any]:
             yield from _tensor_types(kind.map_type.value_type)
 
 
-def _forget_claims(graph: Any, places: Iterable[int], defined: Callable[[Key], bool]) -> None:
+def _forget_claims(graph: Any, holding: Iterable[int], defined: Callable[[Key], bool]) -> None:
     """Drop what the file states of inner tensors and outputs that a defined operator makes, and of bodies' inputs."""
     import onnx
 
@@ -290,25 +290,25 @@ def _forget_claims(graph: Any, places: Iterable[int], defined: Callable[[Key], b
     graph.value_info.extend(kept)
     for value in graph.output:
         value.ClearField("type")
-    for body in _inner(graph, places):
+    for body in _inner(graph, holding):
         for value in body.input:
             if value.type.HasField("tensor_type"):
                 value.type.tensor_type.ClearField("shape")
         _forget_claims(body, holders(body), defined)
         inputs = {value.name for value in body.input}
-        for place in reversed(range(len(body.initializer))):
-            if body.initializer[place].name in inputs:
-                del body.initializer[place]
+        for index in reversed(range(len(body.initializer))):
+            if body.initializer[index].name in inputs:
+                del body.initializer[index]
 
 
 def _tell(
-    graph: Any, places: Sequence[int], types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup
+    graph: Any, holding: Sequence[int], types: Mapping[str, Any], constants: Mapping[str, Any], lookup: Lookup
 ) -> bool:
     """Enter what inference doesn't know, given what surrounds the graph; tell whether there is any news."""
     import onnx
 
     silent = [node for node in graph.node if _is_silent(node.domain, node.op_type, lookup) and node.output]
-    if not silent and not places:
+    if not silent and not holding:
         return False
     constants = {**constants, **dict(_constants(graph))}
     types = {**types, **{value.name: value.type for value in (*graph.input, *graph.value_info)}}
@@ -323,7 +323,7 @@ def _tell(
         if is_standard(node) and len(node.input) > 3 and node.input[3] in constants:
             axes = _integers(constants[node.input[3]])
             news |= axes is not None and _tell_uncut(given[0], types.get(node.output[0]), axes)
-    for body in _inner(graph, places):
+    for body in _inner(graph, holding):
         news |= _tell(body, holders(body), types, constants, lookup)
     return news
 
@@ -416,9 +416,9 @@ def _tell_uncut(source: Any, result: Any, axes: Sequence[int]) -> bool:
         return False
     before, after = (each.tensor_type.shape.dim for each in (source, result))
     news = False
-    for place in range(len(before)):
-        kept = len(after) == len(before) and place not in axes and place - len(before) not in axes
-        if kept and before[place].HasField("dim_value") and not after[place].HasField("dim_value"):
-            after[place].dim_value = before[place].dim_value
+    for index in range(len(before)):
+        kept = len(after) == len(before) and index not in axes and index - len(before) not in axes
+        if kept and before[index].HasField("dim_value") and not after[index].HasField("dim_value"):
+            after[index].dim_value = before[index].dim_value
             news = True
     return news

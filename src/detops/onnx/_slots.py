@@ -39,7 +39,7 @@ class Slots:
 def slots(family: str) -> Slots:
     """Return the slots of a family: its arguments in the order of the public function, others in that of the nodes."""
     rows = [row for row in OPERATORS if row.native and row.family == family]
-    order = {each.name: place for place, each in enumerate(rows[0].function.parameters)}
+    order = {each.name: number for number, each in enumerate(rows[0].function.parameters)}
     return Slots(
         _in_order(order, (each.argument for row in rows for each in row.inputs)),
         _in_order(order, (argument for row in rows for argument in _settled(row))),

@@ -38,14 +38,14 @@ cdef Status read_raw(const Source* source, const char* name, int kind, void* fou
         status = (<get_float_t> api[KERNEL_INFO_GET_ATTRIBUTE_FLOAT])(source.info, name, <float*> found)
         used[0] = width
         return status
-    cdef int place = KERNEL_INFO_GET_ATTRIBUTE_STRING
+    cdef int function = KERNEL_INFO_GET_ATTRIBUTE_STRING
     if kind == ATTRIBUTE_INTS:
-        place = KERNEL_INFO_GET_ATTRIBUTE_ARRAY_INT64
+        function = KERNEL_INFO_GET_ATTRIBUTE_ARRAY_INT64
     elif kind == ATTRIBUTE_FLOATS:
-        place = KERNEL_INFO_GET_ATTRIBUTE_ARRAY_FLOAT
+        function = KERNEL_INFO_GET_ATTRIBUTE_ARRAY_FLOAT
     else:
         width = 1
-    status = (<get_list_t> api[place])(source.info, name, NULL, &count)
+    status = (<get_list_t> api[function])(source.info, name, NULL, &count)
     if status is not NULL:
         return status
     if count == 0 and kind != ATTRIBUTE_STRING:  # what an attribute of another kind looks like, too
@@ -53,7 +53,7 @@ cdef Status read_raw(const Source* source, const char* name, int kind, void* fou
     used[0] = count * width
     if count == 0 or used[0] > room:
         return NULL
-    return (<get_list_t> api[place])(source.info, name, found, &count)
+    return (<get_list_t> api[function])(source.info, name, found, &count)
 
 
 cdef bint is_absent(Api api, Status status) noexcept nogil:

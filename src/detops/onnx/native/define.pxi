@@ -81,8 +81,8 @@ cdef int _define_attribute(Attribute* attribute, dict source) except -1:
             attribute.words[i].number = word
         attribute.words[i].code = code
     attribute.order_count = len(source["order"])
-    for i, place in enumerate(source["order"]):
-        attribute.order[i] = place
+    for i, index in enumerate(source["order"]):
+        attribute.order[i] = index
     return 0
 
 
