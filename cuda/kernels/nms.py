@@ -119,19 +119,29 @@ def survivors(boxes, rows, segments, threshold, limit, form, offset):
     if rows.size == 0:
         return np.zeros(0, bool)
     real = boxes.dtype.type
+
+    def load(rows):
+        loaded = empty((5, rows.size), boxes.dtype)
+        launch(load_boxes, rows.size, boxes, rows, form, real(offset), loaded)
+        return loaded
+
+    return worked_off(rows, segments, limit, load, compare_within_chunks, drop_later, real(threshold), real(offset))
+
+
+def worked_off(rows, segments, limit, load, within, later, *rule):
+    """Which candidates are kept, chunk after chunk; the kernels within and later compare those that were loaded."""
     starts = np.searchsorted(segments, np.arange(segments[-1] + 2))
     chunks = -(-int(np.diff(starts).max()) // CHUNK)
     rows, segments, starts = map(to_device, (rows, segments, starts))
-    loaded = empty((5, rows.size), boxes.dtype)
+    loaded = load(rows)
     bits = empty((rows.size, WORDS), np.uint32)
     alive = to_device(np.ones(rows.size, np.uint8))
     counts = to_device(np.zeros(starts.size - 1, np.int64))
-    launch(load_boxes, rows.size, boxes, rows, form, real(offset), loaded)
-    launch(compare_within_chunks, bits.size, loaded, segments, starts, real(threshold), real(offset), bits)
+    launch(within, bits.size, loaded, segments, starts, *rule, bits)
     for chunk in range(chunks):
         launch(keep_in_chunk, counts.size, chunk, starts, bits, limit, alive, counts)
         if chunk + 1 < chunks:
-            launch(drop_later, rows.size, chunk, loaded, segments, starts, real(threshold), real(offset), alive)
+            launch(later, rows.size, chunk, loaded, segments, starts, *rule, alive)
     return alive.copy_to_host().astype(bool)
 
 
@@ -145,16 +155,25 @@ def nms(
 ):
     """Kernel of nms and batched_nms."""
     real = boxes.dtype.type
-    scores = scores.copy_to_host()
     labels = None if labels is None else labels.copy_to_host()
     threshold = real(score_threshold) if thresholds is None else thresholds.copy_to_host()[labels]
+
+    def chosen(rows, segments):
+        return survivors(boxes, rows, segments, iou_threshold, limit, CORNERS, offset)
+
+    select(scores.copy_to_host(), labels, threshold, strict, top_k, limit, chosen, selected, found)
+
+
+def select(scores, labels, threshold, strict, top_k, limit, chosen, selected, found):
+    """Put the candidates in order, label after label; of those chosen write the rows by falling score."""
     order = np.argsort(-scores, kind="stable")
     order = order[is_candidate(scores, threshold, strict)[order]]
     segments = np.zeros(order.size, np.int64) if labels is None else np.unique(labels[order], return_inverse=True)[1]
     by_segment = np.argsort(segments, kind="stable")
     by_segment = by_segment[leading(segments[by_segment], top_k)]
     kept = np.zeros(order.size, bool)
-    kept[by_segment] = survivors(boxes, order[by_segment], segments[by_segment], iou_threshold, limit, CORNERS, offset)
+    if by_segment.size:
+        kept[by_segment] = chosen(order[by_segment], segments[by_segment])
     result = order[kept][:limit]
     found.copy_to_device(np.array([result.size]))
     if result.size:

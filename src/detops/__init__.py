@@ -11,6 +11,7 @@ from detops.operators.grid_sample import grid_sample
 from detops.operators.instance_norm import instance_norm
 from detops.operators.multi_scale_deform_attn import multi_scale_deform_attn
 from detops.operators.nms import batched_nms, nms
+from detops.operators.nms_rotated import nms_rotated
 from detops.operators.non_max_suppression import non_max_suppression, non_max_suppression_padded
 from detops.operators.roi_align import roi_align
 from detops.operators.roi_pool import roi_pool
@@ -34,6 +35,7 @@ __all__ = [
     "instance_norm",
     "multi_scale_deform_attn",
     "nms",
+    "nms_rotated",
     "non_max_suppression",
     "non_max_suppression_padded",
     "roi_align",

@@ -148,6 +148,11 @@ KERNELS = {
         "value spatial_shapes level_start_index sampling_locations attention_weights out",
     ),
     "nms": _kernel("nms", f"boxes scores labels {_SUPPRESSION} limit offset selected found"),
+    "nms_rotated": _kernel(
+        "nms_rotated",
+        "boxes scores labels iou_threshold score_threshold strict limit clockwise selected found",
+        double=True,
+    ),
     "non_max_suppression": _kernel("nms", f"boxes scores {_SUPPRESSION} form offset selected found"),
     "roi_align": _kernel(
         "roi_align", "features rois batch_indices output_size spatial_scale sampling_ratio aligned mode out"
@@ -316,6 +321,19 @@ OPERATORS = {
         _KEPT,
         ("nms",),
         by_name=4,
+    ),
+    "nms_rotated": Operator(
+        (
+            *_ONE_SET,
+            _IOU,
+            Array("labels", COORDINATES, (1,), optional=True),
+            _score_threshold(None, per_class=False),
+            _AT_MOST,
+            _CLOCKWISE,
+        ),
+        _KEPT,
+        ("nms_rotated",),
+        by_name=3,
     ),
     "non_max_suppression": Operator(
         (*_ALL_CLASSES, _PER_CLASS, _IOU_OR_NONE, _score_threshold(None), _CENTERED, _TOP_K, _TOTAL),

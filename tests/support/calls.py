@@ -74,6 +74,12 @@ def _batched_nms(rng: np.random.Generator, size: int) -> Case:
     return Case("batched_nms", "", arrays, {"iou_threshold": 0.4}, fixed=("labels",))
 
 
+def _nms_rotated(rng: np.random.Generator, size: int) -> Case:
+    boxes, scores = rotated_boxes_of(rng, 20 * size, 100), rng.uniform(0, 1, 20 * size)
+    arrays = {"boxes": boxes, "scores": scores, "labels": rng.integers(0, 3, 20 * size)}
+    return Case("nms_rotated", "", arrays, {"iou_threshold": 0.1}, fixed=("labels",))
+
+
 def _non_max_suppression(rng: np.random.Generator, size: int) -> Case:
     arrays = {
         "boxes": np.stack([boxes_of(rng, 10 * size) for _ in range(2)]),
@@ -148,6 +154,7 @@ MAKERS: dict[str, Callable[[np.random.Generator, int], Case]] = {
     "instance_norm": _instance_norm,
     "multi_scale_deform_attn": _multi_scale_deform_attn,
     "nms": _nms,
+    "nms_rotated": _nms_rotated,
     "non_max_suppression": _non_max_suppression,
     "non_max_suppression_padded": _non_max_suppression_padded,
     "roi_align": _roi_align,

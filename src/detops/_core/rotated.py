@@ -246,7 +246,7 @@ def turn_between(cos_a: real, sin_a: real, cos_b: real, sin_b: real) -> tuple[re
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def precedes(x: real, y: real, z: real) -> cython.bint:
+def first_is_positive(x: real, y: real, z: real) -> cython.bint:
     """Whether the first of three numbers that is not 0 is above 0."""
     rest: real = y if y != typed(0, y) else z
     return (x if x != typed(0, x) else rest) > typed(0, x)
@@ -328,7 +328,7 @@ def rotated_overlap(
     """IoU or IoF of two boxes: (x, y) from a's center to b's, half sides, areas as ``area_of_sides`` has them."""
     # IoF asks about a alone; an IoU is not to depend on which box comes first.
     of_a: cython.bint = mode == BoxIouMode.IOF
-    of_a = of_a | precedes(x, y, product(cos_a, sin_b) - product(sin_a, cos_b))
+    of_a = of_a | first_is_positive(x, y, product(cos_a, sin_b) - product(sin_a, cos_b))
     least: real = area_a if area_a < area_b else area_b
     shared: real = shared_rotated_area(x, y, cos_a, sin_a, width_a, height_a, cos_b, sin_b, width_b, height_b, of_a)
     return overlap(shared if shared < least else least, area_a, area_b, least, mode)

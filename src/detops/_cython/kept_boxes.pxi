@@ -1,4 +1,5 @@
-# Boxes that were kept: side by side in blocks, and in the cells of a grid where there is one.
+# Boxes that were kept: side by side in blocks, and in the cells of a grid where there is one. Which numbers of a Box say
+# when it suppresses another one is for upright_boxes.pxi or turned_boxes.pxi.
 from libc.math cimport INFINITY
 
 cdef enum:
@@ -6,28 +7,13 @@ cdef enum:
     # Boxes of a cell lie in smaller blocks, as most cells hold few.
     NODE_LANES = 8
 
-cdef struct Rule:
-    # Options of _core/iou.py: box_side's form, the number that is added to widths and heights, and the threshold.
-    Py_ssize_t form
-    real offset
-    real threshold
-
-cdef struct Box:
-    real x1
-    real y1
-    real x2
-    real y2
-    # Lengths of the sides: with the offset, which the corners are without.
-    real width
-    real height
-    real area
-
 cdef struct Block:
     real[LANES] x1
     real[LANES] y1
     real[LANES] x2
     real[LANES] y2
-    real[LANES] area
+    # Of upright boxes the area, of turned ones their number among those kept.
+    real[LANES] mark
 
 cdef struct Node:
     # Boxes of a cell, and the number of the node before it there; -1 for none.
@@ -35,7 +21,7 @@ cdef struct Node:
     real[NODE_LANES] y1
     real[NODE_LANES] x2
     real[NODE_LANES] y2
-    real[NODE_LANES] area
+    real[NODE_LANES] mark
     int before
 
 cdef struct Cell:
@@ -54,66 +40,9 @@ cdef struct Kept:
     Node* nodes
     Py_ssize_t nodes_count
     Py_ssize_t nodes_capacity
-
-
-cdef inline Box load_box(const real* box, const Rule* rule) noexcept nogil:
-    cdef Box found
-    found.x1, found.x2 = box_side(box[0], box[2], rule.form)
-    found.y1, found.y2 = box_side(box[1], box[3], rule.form)
-    found.width = side_length(found.x1, found.x2, rule.offset)
-    found.height = side_length(found.y1, found.y2, rule.offset)
-    found.area = area_of_sides(found.width, found.height)
-    return found
-
-
-cdef inline bint in_blocks(const Kept* kept, const Box* box, real threshold, real offset) noexcept nogil:
-    cdef const Block* block
-    cdef Py_ssize_t at
-    cdef int lane, hit
-    for at in range((kept.count + LANES - 1) // LANES):
-        block = &kept.blocks[at]
-        hit = 0
-        for lane in range(LANES):
-            hit |= overlap_ratio(
-                shared_area(box.x1, box.y1, box.x2, box.y2,
-                            block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane], offset),
-                box.area, block.area[lane]) > threshold
-        if hit:
-            return True
-    return False
-
-
-cdef inline bint in_nodes(const Kept* kept, const Cell* cell, const Box* box, real threshold, real offset) noexcept nogil:
-    cdef int at = cell.newest
-    cdef const Node* node
-    cdef int lane, hit
-    while at >= 0:
-        node = &kept.nodes[at]
-        hit = 0
-        for lane in range(NODE_LANES):
-            hit |= overlap_ratio(
-                shared_area(box.x1, box.y1, box.x2, box.y2,
-                            node.x1[lane], node.y1[lane], node.x2[lane], node.y2[lane], offset),
-                box.area, node.area[lane]) > threshold
-        if hit:
-            return True
-        at = node.before
-    return False
-
-
-# Compilers leave a sum with the constant -0.0 out, and usually there is no offset.
-cdef inline bint all_suppress(const Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
-    """Whether one of all kept boxes overlaps a box too much."""
-    if rule.offset == 0:
-        return in_blocks(kept, box, rule.threshold, -0.0)
-    return in_blocks(kept, box, rule.threshold, rule.offset)
-
-
-cdef inline bint cell_suppresses(const Kept* kept, const Cell* cell, const Box* box, const Rule* rule) noexcept nogil:
-    """Whether one of the boxes of a cell does."""
-    if rule.offset == 0:
-        return in_nodes(kept, cell, box, rule.threshold, -0.0)
-    return in_nodes(kept, cell, box, rule.threshold, rule.offset)
+    # What turned_boxes.pxi knows of each box.
+    void* turned
+    Py_ssize_t turned_capacity
 
 
 cdef inline void empty_lanes(real* x1, int lanes) noexcept nogil:
@@ -149,7 +78,7 @@ cdef inline int put_in_cell(Kept* kept, Cell* cell, const Box* box) noexcept nog
         kept.nodes_count += 1
     node = &kept.nodes[cell.newest]
     node.x1[lane], node.y1[lane], node.x2[lane], node.y2[lane] = box.x1, box.y1, box.x2, box.y2
-    node.area[lane] = box.area
+    node.mark[lane] = box.mark
     cell.boxes += 1
     return 0
 
@@ -168,6 +97,6 @@ cdef inline int put_in_block(Kept* kept, const Box* box) noexcept nogil:
         empty_lanes(kept.blocks[at].x1, LANES)
     block = &kept.blocks[at]
     block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane] = box.x1, box.y1, box.x2, box.y2
-    block.area[lane] = box.area
+    block.mark[lane] = box.mark
     kept.count += 1
     return 0

@@ -15,6 +15,8 @@ cdef struct Nms:
     # Whether a score has to be above its threshold, or may be equal to it.
     bint strict
     double offset
+    # Which way angles turn, where boxes have one.
+    bint clockwise
     # Written by the operator: how many boxes were selected.
     long long* found
 

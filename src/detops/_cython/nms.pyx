@@ -5,42 +5,29 @@ include "buffers.pxi"
 include "parallel_for.pxi"
 include "../_core/iou.py"
 include "lazy_sort.pxi"
+include "upright_boxes.pxi"
+include "kept_boxes.pxi"
 include "suppression.pxi"
 include "nms.pxi"
 include "candidates.pxi"
 include "labels.pxi"
+include "one_set.pxi"
 
 
 cdef enum:
+    NUMBERS = 4
     # Scores of all classes that are worth another thread.
     GRAIN = 65536
 
 
+cdef inline Rule rule_of(const Nms* nms) noexcept nogil:
+    cdef Rule rule
+    rule.form, rule.offset, rule.threshold = BoxForm.CORNERS, <real> nms.offset, <real> nms.iou_threshold
+    return rule
+
+
 cdef api int nms_operator(const void* arguments, const Executor* executor) noexcept nogil:
-    cdef const Nms* nms = <const Nms*> arguments
-    cdef Labeled work
-    cdef Py_ssize_t count, found, i
-    work.nms = nms
-    work.rule.form, work.rule.offset, work.rule.threshold = BoxForm.CORNERS, <real> nms.offset, <real> nms.iou_threshold
-    work.starts = NULL
-    work.items = <Candidate*> allocate(2 * nms.count * sizeof(Candidate))
-    if work.items == NULL:
-        return -1
-    cdef Candidate* scratch = work.items
-    work.spare = work.items + nms.count
-    count = collect(nms.scores, nms.count, <real> nms.score_threshold, nms.strict, work.spare)
-    if nms.score_thresholds != NULL:
-        count = drop_below(nms, work.spare, count)
-    if nms.labels == NULL or count == 0:
-        found = select(work.items, work.spare, count, nms.boxes, &work.rule, nms.top_k, nms.limit)
-    else:
-        found = select_labeled(&work, count, executor)
-    for i in range(found):
-        nms.selected[i] = work.items[i].index
-    free(work.starts)
-    free(scratch)
-    nms.found[0] = found
-    return -1 if found < 0 else 0
+    return select_of_set(<const Nms*> arguments, executor)
 
 
 cdef int select_classes(const void* arguments, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:

@@ -2,7 +2,6 @@
 # in blocks that are compared at once. Where they become many, a grid that wraps around finds those nearby.
 
 include "prefetch.pxi"
-include "kept_boxes.pxi"
 
 cdef enum:
     # The boxes of candidates lie anywhere in memory: each is prefetched this many candidates before its turn.
@@ -69,12 +68,12 @@ cdef inline bint suppressed(const Kept* kept, const Box* box, const Rule* rule) 
     return cell_suppresses(kept, &kept.cells[kept.mask + 1], box, rule)
 
 
-cdef inline int keep(Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
+cdef inline int keep(Kept* kept, Box* box, const Rule* rule) noexcept nogil:
     cdef Region region
     cdef Py_ssize_t x, y
-    cdef int failed = put_in_block(kept, box)
+    cdef int failed = remember(kept, box) or put_in_block(kept, box)
     if kept.cells != NULL:
-        region = region_of(kept, box, core_margin(rule.threshold, box.area), rule.offset)
+        region = region_of(kept, box, margin_of(box, rule), rule.offset)
         if region.cells > MOST_CELLS:
             return failed | put_in_cell(kept, &kept.cells[kept.mask + 1], box)
         for y in range(region.top, region.bottom + 1):
@@ -106,7 +105,7 @@ cdef int make_grid(Kept* kept, const Candidate* candidates, Py_ssize_t count, co
     cdef Py_ssize_t i
     cdef Box box
     for i in range(SAMPLES):
-        box = load_box(boxes + 4 * candidates[i * (count - 1) // (SAMPLES - 1)].index, rule)
+        box = load_box(boxes + NUMBERS * candidates[i * (count - 1) // (SAMPLES - 1)].index, rule)
         if box.area > 0:
             widths[found], heights[found] = box.width, box.height
             found += 1
@@ -146,8 +145,8 @@ cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, con
         if failed or selected == limit:
             break
         sort_until(&queue, i)
-        prefetch(boxes + 4 * items[min(i + AHEAD, count - 1)].index)
-        box = load_box(boxes + 4 * items[i].index, rule)
+        prefetch(boxes + NUMBERS * items[min(i + AHEAD, count - 1)].index)
+        box = load_box(boxes + NUMBERS * items[i].index, rule)
         if box.area > 0:
             if suppressed(&kept, &box, rule):
                 continue
@@ -158,4 +157,5 @@ cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, con
     free(kept.blocks)
     free(kept.nodes)
     free(kept.cells)
+    free(kept.turned)
     return -1 if failed else selected

@@ -19,6 +19,7 @@ from detops.numba.grid_sample import grid_sample
 from detops.numba.instance_norm import instance_norm
 from detops.numba.multi_scale_deform_attn import multi_scale_deform_attn
 from detops.numba.nms import batched_nms, nms, non_max_suppression, non_max_suppression_padded
+from detops.numba.nms_rotated import nms_rotated
 from detops.numba.roi_align import roi_align
 from detops.numba.roi_pool import roi_pool
 from detops.numba.scatter_nd import scatter_nd
@@ -48,6 +49,7 @@ __all__ = [
     "intersection_over_union",
     "multi_scale_deform_attn",
     "nms",
+    "nms_rotated",
     "non_max_suppression",
     "non_max_suppression_padded",
     "roi_align",

@@ -154,6 +154,13 @@ def nms(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
     return {"boxes": draw(boxes(dtype, (count,))), "scores": draw(array(dtype, (count,), **SCORES))}
 
 
+def nms_rotated(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
+    """Suppression of turned boxes, with labels or without."""
+    count = draw(COUNTS)
+    arrays = {"boxes": draw(rotated_boxes(dtype, (count,))), "scores": draw(array(dtype, (count,), **SCORES))}
+    return {**arrays, "labels": draw(st.one_of(st.none(), integers((count,), -1, 1)))}
+
+
 def soft_nms(draw: st.DrawFn, dtype: str, options: Options) -> Arrays:
     """Suppression that lowers scores: no two products of scores and weights are near each other but equal ones."""
     count = draw(COUNTS)
@@ -297,6 +304,7 @@ ARRAYS: dict[str, Callable[[st.DrawFn, str, Options], Arrays]] = {
     "instance_norm": instance_norm,
     "multi_scale_deform_attn": multi_scale_deform_attn,
     "nms": nms,
+    "nms_rotated": nms_rotated,
     "non_max_suppression": non_max_suppression,
     "non_max_suppression_padded": non_max_suppression,
     "roi_align": rois,
