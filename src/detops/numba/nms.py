@@ -24,7 +24,7 @@ class _Options:
         self.offset = _kinds.integer("offset", offset, 0, 1)
 
 
-def _score_threshold(got):
+def score_threshold_of(got):
     """Return a function for the threshold and whether a score must be above it; none is minus infinity."""
     if _kinds.absent(got):
         return inlined(lambda value: (-np.inf, False))
@@ -42,7 +42,7 @@ def _score_threshold(got):
 def _score_thresholds(got, element):
     """Return a function for the threshold of each class, and whether a score must be above its class's."""
     if not _kinds.several(got):
-        one = _score_threshold(got)
+        one = score_threshold_of(got)
 
         @inlined
         def repeated(value, classes):
@@ -87,7 +87,7 @@ def _above_zero(got, element):
 def _candidates(got, element):
     """Return a function for the boxes that pass the threshold that all share, or that of their label, in order."""
     if not _kinds.several(got):
-        one = _score_threshold(got)
+        one = score_threshold_of(got)
 
         @inlined
         def passing(scores, labels, value):
@@ -137,7 +137,7 @@ def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=
     """``detops.nms`` for compiled code: the int64 indices of the boxes that are kept."""
     options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
     as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
-    score, limit = _score_threshold(score_threshold), limit_of("max_output_boxes", max_output_boxes)
+    score, limit = score_threshold_of(score_threshold), limit_of("max_output_boxes", max_output_boxes)
     top_k = limit_of("pre_nms_top_k", pre_nms_top_k)
 
     def nms(boxes, scores, iou_threshold, score_threshold, max_output_boxes, offset, pre_nms_top_k):

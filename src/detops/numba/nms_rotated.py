@@ -6,7 +6,7 @@ from detops._numba.nms import in_order
 from detops._numba.nms_rotated import select
 from detops.numba import _kinds
 from detops.numba._operator import operator
-from detops.numba.nms import _limit, _score_threshold
+from detops.numba.nms import limit_of, score_threshold_of
 from detops.operators.box_iou_rotated import DOUBLE
 
 
@@ -21,7 +21,7 @@ def nms_rotated(
     real = _kinds.floats("scores", scores).type
     as_boxes, as_scores = _kinds.cast(boxes, DOUBLE), _kinds.cast(scores, DOUBLE)
     iou, way = _kinds.real("iou_threshold", iou_threshold, between=(0, 1)), _kinds.flag("clockwise", clockwise)
-    score, limit = _score_threshold(score_threshold), _limit("max_output_boxes", max_output_boxes)
+    score, limit = score_threshold_of(score_threshold), limit_of("max_output_boxes", max_output_boxes)
     as_labels = _kinds.inlined(lambda labels, count: np.zeros(count, np.int64))
     if not _kinds.absent(labels):
         whole = _kinds.whole("labels", _kinds.array("labels", labels, ("num_boxes",)))
