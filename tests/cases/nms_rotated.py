@@ -29,6 +29,7 @@ CASES = [
     _case("score threshold and limit", {"score_threshold": 0.25, "max_output_boxes": 5}),
     _case("labels and limit", {"max_output_boxes": 6, "iou_threshold": 0.0503}, labels=_L),
     _case("odd boxes", {}, boxes=_ODD, scores=_ODD_SCORES),
+    _case("a label for each", {"max_output_boxes": 9}, labels=np.arange(_N)),
     _case("none is above the threshold", {"score_threshold": 1.0}),
     _case("no boxes", {}, boxes=_B[:0], scores=_S[:0]),
 ]
