@@ -2,6 +2,9 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from tests import nightly
 from tests.nightly import stress
 from tests.support import calls
 
+ROOT = Path(__file__).parents[1]
 SCRIPTS = [module.name for module in pkgutil.iter_modules(nightly.__path__)]
 
 
@@ -40,3 +44,14 @@ def test_stress_finds_nothing_in_a_few_cases() -> None:
                 stress.one_parameter(rng)
     finally:
         detops.set_num_threads(threads)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak of memory where Linux tells it")
+def test_memory_is_measured() -> None:
+    """Of a result of 3.8 MiB, which is all that the operator takes."""
+    command = [sys.executable, "-m", "asv_bench.memory", "--only", "box_iou 1000 x 1000, iou", "--threads", "1"]
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (line,) = [line for line in text.splitlines() if "| detops |" in line]
+    peak, result = (int(cell) for cell in line.split("|")[3:5])
+    assert result == 4
+    assert 3 <= peak <= 12

@@ -73,3 +73,13 @@ def test_naive_weights_keep_what_nms_keeps():
     dets, kept = detops.soft_nms(boxes, scores, 0.5, method="naive")
     np.testing.assert_array_equal(kept, detops.nms(boxes, scores, 0.5))
     np.testing.assert_array_equal(dets, np.concatenate([boxes, scores[:, None]], 1)[kept])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_sigma_that_the_type_rounds_to_0(backend):
+    """Boxes that share nothing keep their scores, all others are dropped."""
+    boxes = np.array([[0, 0, 4, 4], [0, 0, 4, 3], [9, 0, 13, 4]], np.float32)
+    given = np.array([0.75, 0.5, 0.25], np.float32)
+    dets, kept = detops.soft_nms(boxes, given, method="gaussian", sigma=1e-60, backend=backend)
+    assert kept.tolist() == [0, 2]
+    assert dets[:, 4].tolist() == [0.75, 0.25]

@@ -1,5 +1,6 @@
 """Nodes at the edges: results that are left out, many axes, huge numbers, results whose size depends on data."""
 
+import math
 import threading
 
 import numpy as np
@@ -172,3 +173,66 @@ def test_bad_nodes_of_suppression(boxes, scores, attributes, message) -> None:
     proto = model(find("mmcv", "NonMaxSuppression"), arrays, given, named=True)
     with pytest.raises(Exception, match=f"mmcv::NonMaxSuppression: {message}"):
         run_native(proto, {"boxes": arrays[0], "scores": arrays[1]})
+
+
+SOFT = {"iou_threshold": 0.5, "sigma": 0.5, "min_score": 0.001, "method": 1, "offset": 0}
+
+
+@pytest.mark.parametrize(
+    ("boxes", "scores", "attributes", "message"),
+    [
+        ((2, 5), (2,), {}, r"boxes: expected shape \(num_boxes, 4\), got \(2, 5\)"),
+        ((2, 4), (3,), {}, r"scores: expected shape \(num_boxes,\) as in boxes, got \(3,\)"),
+        ((2, 4), (2,), {"offset": 2}, "offset: expected 0 or 1, got 2"),
+        ((2, 4), (2,), {"sigma": 0.0}, "sigma: expected a finite number above 0, got 0"),
+        ((2, 4), (2,), {"min_score": math.inf}, "min_score: expected a finite number, got inf"),
+        ((2, 4), (2,), {"iou_threshold": 1.5}, "iou_threshold: expected a number from 0 to 1, got 1.5"),
+        ((2, 4), (2,), {"method": 3}, "attribute method: got a value that the operator does not know"),
+    ],
+)
+def test_bad_nodes_of_soft_suppression(boxes, scores, attributes, message) -> None:
+    arrays = [np.zeros(boxes, np.float32), np.zeros(scores, np.float32)]
+    proto = model(find("mmcv", "SoftNonMaxSuppression"), arrays, SOFT | attributes, named=True)
+    with pytest.raises(Exception, match=f"mmcv::SoftNonMaxSuppression: {message}"):
+        run_native(proto, {"boxes": arrays[0], "scores": arrays[1]})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"value": np.zeros((1, 6, 1))}, r"value: expected shape \(num_images, num_keys, num_heads, channels\), got"),
+        ({"attention_weights": np.zeros((1, 2, 3, 1, 1))}, r"attention_weights: expected shape \(num_images, .*, got"),
+        ({"sampling_locations": np.zeros((1, 2, 1, 1, 1, 3))}, "sampling_locations: expected shape of the attention's"),
+        (
+            {"value_spatial_shapes": np.zeros((2, 2), np.int64)},
+            r"value_spatial_shapes: expected shape \(num_levels, 2\)",
+        ),
+        (
+            {"value_level_start_index": np.zeros(2, np.int64)},
+            r"value_level_start_index: expected shape \(num_levels,\)",
+        ),
+        (
+            {"value_spatial_shapes": np.array([[2, 4]])},
+            "value_spatial_shapes: expected maps within 6 keys, got 2 x 4 elements from 0 on in level 0",
+        ),
+        ({"value_spatial_shapes": np.array([[-1, -1]])}, "expected maps within 6 keys, got -1 x -1 elements"),
+        (
+            {"value_spatial_shapes": np.array([[2**62, 2**62]])},
+            "expected maps within 6 keys, got 4611686018427387904 x",
+        ),
+        ({"value_level_start_index": np.array([-1])}, "expected maps within 6 keys, got 2 x 3 elements from -1 on"),
+        ({"value_level_start_index": np.array([1])}, "expected maps within 6 keys, got 2 x 3 elements from 1 on"),
+    ],
+)
+def test_bad_nodes_of_attention(changed, message) -> None:
+    feed = {
+        "value": np.zeros((1, 6, 1, 2)),
+        "value_spatial_shapes": np.array([[2, 3]]),
+        "value_level_start_index": np.array([0]),
+        "sampling_locations": np.zeros((1, 2, 1, 1, 1, 2)),
+        "attention_weights": np.zeros((1, 2, 1, 1, 1)),
+    } | changed
+    feed = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in feed.items()}
+    proto = model(find("mmdeploy", "MMCVMultiScaleDeformableAttention"), list(feed.values()), {}, named=True)
+    with pytest.raises(Exception, match=f"mmdeploy::MMCVMultiScaleDeformableAttention: .*{message}"):
+        run_native(proto, feed)

@@ -2,8 +2,8 @@
 import cython
 
 if not cython.compiled:
-    from detops._codes import SoftNmsMethod
-    from detops._core.iou import overlap_ratio
+    from detops._codes import BoxIouMode, SoftNmsMethod
+    from detops._core.box_iou import overlap
     from detops._core.scalar import exp, product, real, typed
 
 
@@ -12,13 +12,8 @@ if not cython.compiled:
 @cython.nogil
 @cython.exceptval(check=False)
 def overlap_or_none(shared: real, area_a: real, area_b: real) -> real:
-    """Intersection over union from areas; 0 where one of them is 0.
-
-    One choice, and a division in any case: so compilers can turn a loop over boxes into vector code.
-    """
-    none: real = typed(0, shared)
-    ratio: real = overlap_ratio(shared, area_a, area_b)
-    return ratio if (area_a > none) & (area_b > none) else none
+    """Intersection over union from areas; 0 where one of them is 0."""
+    return overlap(shared, area_a, area_b, area_a if area_a < area_b else area_b, BoxIouMode.IOU)
 
 
 @cython.cfunc
@@ -29,7 +24,9 @@ def soft_weight(overlap: real, method: cython.Py_ssize_t, iou_threshold: real, s
     """What a score is multiplied with."""
     one: real = typed(1, overlap)
     if method == SoftNmsMethod.GAUSSIAN:
-        return exp(-product(overlap, overlap) / sigma)
+        squared: real = product(overlap, overlap)
+        # A sigma that the type rounds to 0 leaves boxes that share nothing as they are.
+        return exp(-squared / sigma) if squared > typed(0, squared) else one
     lowered: real = one - overlap if method == SoftNmsMethod.LINEAR else typed(0, overlap)
     return lowered if overlap >= iou_threshold else one
 

@@ -10,6 +10,7 @@ include "allocate.pxi"
 include "block_channels.pxi"
 include "soft_nms.pxi"
 include "../_core/iou.py"
+include "../_core/box_iou.py"
 include "../_core/soft_nms.py"
 
 

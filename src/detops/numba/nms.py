@@ -12,7 +12,7 @@ ONE_SET = ("num_boxes", "4"), ("num_boxes",)
 ALL_CLASSES = ("num_batches", "num_boxes", "4"), ("num_batches", "num_classes", "num_boxes")
 
 
-class _Options:
+class Options:
     """Options that the operators share, checked, with functions for compiled code that make their arguments ready."""
 
     def __init__(self, axes, boxes, scores, iou_threshold, offset=0):
@@ -135,7 +135,7 @@ def check_set(boxes, scores):
 @operator
 def nms(boxes, scores, iou_threshold, *, score_threshold=None, max_output_boxes=None, offset=0, pre_nms_top_k=None):
     """``detops.nms`` for compiled code: the int64 indices of the boxes that are kept."""
-    options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
+    options = Options(ONE_SET, boxes, scores, iou_threshold, offset)
     as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
     score, limit = score_threshold_of(score_threshold), limit_of("max_output_boxes", max_output_boxes)
     top_k = limit_of("pre_nms_top_k", pre_nms_top_k)
@@ -163,7 +163,7 @@ def batched_nms(
     pre_nms_top_k=None,
 ):
     """``detops.batched_nms`` for compiled code: the int64 indices of the boxes that are kept."""
-    options = _Options(ONE_SET, boxes, scores, iou_threshold, offset)
+    options = Options(ONE_SET, boxes, scores, iou_threshold, offset)
     as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
     candidates, limit = _candidates(score_threshold, real), limit_of("max_output_boxes", max_output_boxes)
     top_k = limit_of("pre_nms_top_k", pre_nms_top_k)
@@ -191,8 +191,8 @@ def _check_classes(boxes, scores):
         raise ValueError("scores: expected shape (num_batches, num_classes, num_boxes)")
 
 
-class _ClassOptions(_Options):
-    """As _Options, of all classes of all batches."""
+class _ClassOptions(Options):
+    """As Options, of all classes of all batches."""
 
     def __init__(self, boxes, scores, limit, iou_threshold, center_point_box, top_k, total, offset=0):
         super().__init__(ALL_CLASSES, boxes, scores, iou_threshold, offset)

@@ -5,7 +5,7 @@ import numpy as np
 from detops._numba.soft_nms import take_boxes
 from detops.numba import _kinds
 from detops.numba._operator import operator
-from detops.numba.nms import ONE_SET, check_set, limit_of
+from detops.numba.nms import ONE_SET, Options, check_set, limit_of
 from detops.operators.soft_nms import METHODS
 
 
@@ -22,13 +22,11 @@ def soft_nms(
     max_output_boxes=None,
 ):
     """``detops.soft_nms`` for compiled code: dets and the int64 indices of the boxes that are taken."""
-    boxes, scores = _kinds.array("boxes", boxes, ONE_SET[0]), _kinds.array("scores", scores, ONE_SET[1])
-    dtype = np.result_type(_kinds.coordinates("boxes", boxes), _kinds.floats("scores", scores))
-    as_boxes, as_scores, real = _kinds.cast(boxes, dtype), _kinds.cast(scores, dtype), dtype.type
-    iou = _kinds.real("iou_threshold", iou_threshold, between=(0, 1))
+    options = Options(ONE_SET, boxes, scores, iou_threshold, offset)
+    as_boxes, as_scores, iou, added, real = options.boxes, options.scores, options.iou, options.offset, options.element
     code = METHODS[_kinds.text("method", method, METHODS)]
     width, least = _kinds.real("sigma", sigma, positive=True), _kinds.real("min_score", min_score)
-    added, limit = _kinds.integer("offset", offset, 0, 1), limit_of("max_output_boxes", max_output_boxes)
+    limit = limit_of("max_output_boxes", max_output_boxes)
 
     def soft_nms(boxes, scores, iou_threshold, method, sigma, min_score, offset, max_output_boxes):
         check_set(boxes, scores)

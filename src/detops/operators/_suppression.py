@@ -17,6 +17,16 @@ def dtype_of(call: Call) -> np.dtype:
     return boxes if boxes == scores else np.dtype(np.float64)
 
 
+def count_of_set(call: Call, columns: int) -> int:
+    """Check the shapes of boxes, each of so many numbers, and of scores; return how many there are."""
+    call.read_empty("boxes", columns)
+    shape = call["boxes"].shape
+    _checks.shape("boxes", shape, ("num_boxes", columns))
+    count: int = shape[0]
+    _checks.shape("scores", call["scores"].shape, (count,))
+    return count
+
+
 def labels_of(call: Call, count: int) -> Any:
     """Check the labels; return them as int64, in call's space. Floats may be labels where they are whole."""
     labels = call["labels"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from detops.operators import _checks, _suppression
+from detops.operators import _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
 
@@ -163,11 +163,7 @@ def _nms(
 ) -> np.ndarray:
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
-    call.read_empty("boxes", 4)
-    shape = call["boxes"].shape
-    _checks.shape("boxes", shape, ("num_boxes", 4))
-    count = shape[0]
-    _checks.shape("scores", call["scores"].shape, (count,))
+    count = _suppression.count_of_set(call, 4)
     labels = thresholds = None
     if "labels" in call.given:
         labels = _suppression.labels_of(call, count)

@@ -86,11 +86,7 @@ def nms_rotated(
     call = Call(backend, **given)
     call.check_dtype(_checks.COORDINATES, "boxes")
     of_scores = call.check_dtype(_checks.FLOATS, "scores")
-    call.read_empty("boxes", 5)
-    shape = call["boxes"].shape
-    _checks.shape("boxes", shape, ("num_boxes", 5))
-    count = shape[0]
-    _checks.shape("scores", call["scores"].shape, (count,))
+    count = _suppression.count_of_set(call, 5)
     own = None if labels is None else _suppression.labels_of(call, count)
     iou = _suppression.iou_threshold(iou_threshold, DOUBLE)
     least, strict = _suppression.score_threshold(score_threshold, of_scores)

@@ -103,10 +103,7 @@ def soft_nms(
     """
     call = Call(backend, boxes=boxes, scores=scores)
     dtype = _suppression.dtype_of(call)
-    call.read_empty("boxes", 4)
-    _checks.shape("boxes", call["boxes"].shape, ("num_boxes", 4))
-    count = call["boxes"].shape[0]
-    _checks.shape("scores", call["scores"].shape, (count,))
+    count = _suppression.count_of_set(call, 4)
     options = (
         _suppression.iou_threshold(iou_threshold, dtype),
         METHODS[_checks.choice("method", method, METHODS)],
