@@ -16,6 +16,7 @@ from pathlib import Path
 import detops
 import detops.numba
 from detops._specification import KERNELS, OPERATORS
+from detops.numba import scalar
 from detops.runtime._registry import BACKENDS
 
 ROOT = Path(__file__).parents[1]
@@ -93,8 +94,8 @@ def njit_forms() -> str:
 def formulas() -> str:
     """The functions of one element, with the first line of their docstrings."""
     lines = ["| function | |", "| --- | --- |"]
-    for name in sorted(set(detops.numba.__all__) - set(OPERATORS)):
-        function = getattr(detops.numba, name)
+    for name in scalar.__all__:
+        function = getattr(scalar, name)
         names = ", ".join(inspect.signature(function).parameters)
         summary = " ".join(str(inspect.getdoc(function)).partition("\n\n")[0].split())
         lines.append(f"| `{name}({names})` | {summary} |")

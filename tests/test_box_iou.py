@@ -13,7 +13,7 @@ import detops
 import detops.numba
 from detops._specification import OPERATORS
 from detops.testing.arguments import array, boxes
-from tests.support import calls
+from tests.cases import boxes_of
 
 BACKENDS = ("cython", "numba", "cuda")
 MODES = tuple(OPERATORS["box_iou"].option("mode").words)
@@ -102,7 +102,7 @@ def torchvision(a, b, mode):
 @pytest.mark.parametrize("mode", ["iou", *OF_DISTANCE])
 def test_the_functions_of_torchvision(mode, backend):
     rng = np.random.default_rng(5)
-    a, b = calls.boxes_of(rng, 2000, 30), calls.boxes_of(rng, 2000, 30)
+    a, b = boxes_of(rng, 2000, 30), boxes_of(rng, 2000, 30)
     wanted = torchvision(a, b, mode)
     assert np.count_nonzero(wanted > 0.1) > 100
     got = detops.box_iou(a, b, mode=mode, aligned=True, backend=backend)
@@ -176,7 +176,7 @@ def test_the_ends_of_the_range(backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_dtypes(backend):
     rng = np.random.default_rng(1)
-    a, b = calls.boxes_of(rng, 3), calls.boxes_of(rng, 4)
+    a, b = boxes_of(rng, 3), boxes_of(rng, 4)
     kinds = {
         ("float16", "float16"): "float16",
         ("float16", "float32"): "float32",
@@ -201,7 +201,7 @@ def test_dtypes(backend):
 def test_a_pair_does_not_depend_on_its_place(shape, mode):
     """Over the ends of blocks, and where the result is large enough to be written past the caches."""
     rng = np.random.default_rng(4)
-    a, b = (calls.boxes_of(rng, count).astype(np.float32) for count in shape)
+    a, b = (boxes_of(rng, count).astype(np.float32) for count in shape)
     whole = detops.box_iou(a, b, mode=mode)
     for i in {0, shape[0] // 2, shape[0] - 1}:
         pairs = detops.box_iou(np.broadcast_to(a[i], b.shape), b, mode=mode, aligned=True)
@@ -215,7 +215,7 @@ def test_a_pair_does_not_depend_on_its_place(shape, mode):
 
 def test_aligned_is_known_when_compiled():
     rng = np.random.default_rng(1)
-    a, b = (calls.boxes_of(rng, 5).astype(np.float32) for _ in range(2))
+    a, b = (boxes_of(rng, 5).astype(np.float32) for _ in range(2))
 
     @numba.njit
     def both(a, b, aligned):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import detops
 from detops.testing.arguments import array
 from detops.testing.families import rotated_boxes
+from tests.cases import rotated_boxes_of
 from tests.oracle import box_iou_rotated as naive
-from tests.support import calls
 
 BACKENDS = ("cython", "numba", "cuda")
 Z = np.zeros((3, 5))
@@ -112,7 +112,7 @@ def test_what_holds_for_all_boxes(both):
 
 def kinds_of_pairs(rng, count):
     """Pairs of boxes of ordinary sizes; equal but for a little; thin; at the ends of float32's whole numbers."""
-    plain = calls.rotated_boxes_of(rng, 2 * count, 60).reshape(2, count, 5)
+    plain = rotated_boxes_of(rng, 2 * count, 60).reshape(2, count, 5)
     near = np.stack([plain[0], plain[0] + rng.normal(0, 1e-6, (count, 5))])
     thin = plain * np.array([0.1, 0.1, 20, 0.01, 0.01])
     far = plain + np.array([2.0**24, -(2.0**24), 0, 0, 0])
@@ -138,7 +138,7 @@ def test_float32_says_what_float64_does(backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_dtypes(backend):
     rng = np.random.default_rng(1)
-    a, b = calls.rotated_boxes_of(rng, 3, 20), calls.rotated_boxes_of(rng, 4, 20)
+    a, b = rotated_boxes_of(rng, 3, 20), rotated_boxes_of(rng, 4, 20)
     kinds = {
         ("float16", "float16"): "float16",
         ("float16", "float32"): "float32",
@@ -162,7 +162,7 @@ def test_dtypes(backend):
 def test_a_pair_does_not_depend_on_its_place(shape, mode):
     """Over the ends of blocks."""
     rng = np.random.default_rng(4)
-    a, b = (calls.rotated_boxes_of(rng, count, 40) for count in shape)
+    a, b = (rotated_boxes_of(rng, count, 40) for count in shape)
     whole = detops.box_iou_rotated(a, b, mode=mode)
     for i in {0, shape[0] // 2, shape[0] - 1}:
         pairs = detops.box_iou_rotated(np.broadcast_to(a[i], b.shape), b, mode=mode, aligned=True)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from onnx.backend.test.case.node import nonmaxsuppression
 
 import detops
-import detops.numba as in_numba
 from detops._core.iou import core_margin
 from detops._cython.cpu import instruction_sets
+from detops.numba import scalar
 from tests.oracle import nms as oracle
 from tests.support.comparison import BACKENDS
 from tests.support.json_cases import Subcase, subcases
@@ -605,9 +605,9 @@ def _missed(boxes, threshold):
     missed = suppressing = 0
     for i in range(boxes.shape[0]):
         a, b = boxes[i], boxes[i ^ 1]
-        if in_numba.intersection_over_union(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]) > threshold:
+        if scalar.intersection_over_union(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]) > threshold:
             suppressing += 1
-            margin = core_margin(threshold, in_numba.box_area(a[0], a[1], a[2], a[3]))
+            margin = core_margin(threshold, scalar.box_area(a[0], a[1], a[2], a[3]))
             for side in range(2):
                 cut = margin * (a[side + 2] - a[side])
                 missed += a[side] + cut > b[side + 2] or a[side + 2] - cut < b[side]
@@ -692,12 +692,12 @@ def test_order_of_scores(dtype: str, kind: str) -> None:
 def test_intersection_over_union() -> None:
     @numba.njit
     def compiled(a, b):
-        return in_numba.intersection_over_union(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
+        return scalar.intersection_over_union(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
 
     boxes, _ = scene(_outliers, 1, 120, "float64")
     for a, b in zip(boxes[:60], boxes[60:], strict=True):
         with np.errstate(all="ignore"):
-            assert compiled(a, b) == oracle.iou(a, b) == in_numba.intersection_over_union(*a, *b)
+            assert compiled(a, b) == oracle.iou(a, b) == scalar.intersection_over_union(*a, *b)
 
 
 def test_no_fused_arithmetic_on_the_gpu() -> None:

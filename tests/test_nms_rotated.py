@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import detops
+from tests.cases import rotated_boxes_of
 from tests.oracle import nms_rotated as naive
-from tests.support import calls
 
 Z, S = np.zeros((3, 5)), np.zeros(3)
 
@@ -31,7 +31,7 @@ def test_errors(arguments, options, error, message):
 def test_large_sets(extent, threshold):
     """Enough boxes for the grid of cells, some of which are as long as all of it; Numba compares each with each."""
     rng = np.random.default_rng(extent)
-    boxes, scores = calls.rotated_boxes_of(rng, 600, extent), rng.uniform(0, 1, 600)
+    boxes, scores = rotated_boxes_of(rng, 600, extent), rng.uniform(0, 1, 600)
     boxes[:20, 2] *= 100
     for labels in (rng.integers(0, 3, 600), None):
         kept = detops.nms_rotated(boxes, scores, threshold, labels)
@@ -43,7 +43,7 @@ def test_large_sets(extent, threshold):
 
 def test_against_the_oracle():
     rng = np.random.default_rng(0)
-    boxes, scores = calls.rotated_boxes_of(rng, 200, 100), rng.uniform(0, 1, 200)
+    boxes, scores = rotated_boxes_of(rng, 200, 100), rng.uniform(0, 1, 200)
     kept = detops.nms_rotated(boxes, scores, 0.2)
     assert kept.tolist() == naive.nms_rotated(boxes, scores, 0.2).tolist()
     assert len(kept) < 150

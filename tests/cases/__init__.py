@@ -1,12 +1,16 @@
 """Cases: inputs and options of an operator that know no backend, dtype or memory layout.
 
 A module per operator family defines ``CASES``, a list of :class:`Case`. Floats are given as float64 arrays; the
-conformance body casts them to the dtype under test and asks the oracle about the numbers as they then are.
+conformance body casts them to the dtype under test and asks the oracle about the numbers as they then are. ``ORDINARY``
+makes an ordinary call of each operator, for tests of what all have in common: (rng, size) -> Case, with results that
+grow with size.
 """
 
 import importlib
 import pkgutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -40,9 +44,31 @@ class Case:
             }
 
 
+def boxes_of(rng: np.random.Generator, count: int, extent: float = 200.0) -> np.ndarray:
+    """Boxes (x1, y1, x2, y2) of ordinary size."""
+    low = rng.uniform(0, extent, (count, 2))
+    return np.concatenate([low, low + rng.uniform(4, 40, (count, 2))], axis=1)
+
+
+def rotated_boxes_of(rng: np.random.Generator, count: int, extent: float = 200.0) -> np.ndarray:
+    """Boxes (center_x, center_y, width, height, angle) of ordinary size, turned in any direction."""
+    sizes = rng.uniform(4, 40, (count, 2))
+    return np.concatenate([rng.uniform(0, extent, (count, 2)), sizes, rng.uniform(-np.pi, np.pi, (count, 1))], axis=1)
+
+
+Maker = Callable[[np.random.Generator, int], Case]
+
+
+def _modules() -> Iterator[ModuleType]:
+    for module in pkgutil.iter_modules(__path__):
+        yield importlib.import_module(f"{__name__}.{module.name}")
+
+
 def all_cases() -> list[Case]:
     """All cases of all operators."""
-    found: list[Case] = []
-    for module in pkgutil.iter_modules(__path__):
-        found += importlib.import_module(f"{__name__}.{module.name}").CASES
-    return found
+    return [case for module in _modules() for case in module.CASES]
+
+
+def makers() -> dict[str, Maker]:
+    """What makes an ordinary call, by operator."""
+    return {operator: maker for module in _modules() for operator, maker in module.ORDINARY.items()}

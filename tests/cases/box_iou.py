@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, boxes_of
 
 MODES = ("iou", "iof", "giou", "diou", "ciou")
 _rng = np.random.default_rng(3)
@@ -50,3 +50,11 @@ CASES += [
     Case("box_iou", "no pairs", {"boxes_a": _A[:0], "boxes_b": _B[:0]}, {"aligned": True}),
     Case("box_iou", "integers", {"boxes_a": _PLACES.astype(np.int16), "boxes_b": _A}, fixed=("boxes_a",)),
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes_a": boxes_of(rng, 8 * size), "boxes_b": boxes_of(rng, 20 * size)}
+    return Case("box_iou", "", arrays, {"mode": "ciou"})
+
+
+ORDINARY = {"box_iou": _ordinary}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, rotated_boxes_of
 
 _rng = np.random.default_rng(8)
 
@@ -52,3 +52,11 @@ CASES += [
     Case("box_iou_rotated", "no pairs", {"boxes_a": _A[:0], "boxes_b": _B[:0]}, {"aligned": True}),
     Case("box_iou_rotated", "integers", {"boxes_a": _A.astype(np.int16), "boxes_b": _B}, fixed=("boxes_a",)),
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes_a": rotated_boxes_of(rng, 8 * size, 60), "boxes_b": rotated_boxes_of(rng, 10 * size, 60)}
+    return Case("box_iou_rotated", "", arrays)
+
+
+ORDINARY = {"box_iou_rotated": _ordinary}

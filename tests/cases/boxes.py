@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, boxes_of
 
 _rng = np.random.default_rng(7)
 
@@ -117,3 +117,15 @@ CASES += [
     Case("encode_bbox", "integer boxes", {"boxes": _WHOLE[::-1].astype(np.int8), "anchors": _A}, fixed=("boxes",)),
     Case("encode_bbox", "integers", {"boxes": _WHOLE[::-1], "anchors": _WHOLE}, fixed=("boxes", "anchors")),
 ]
+
+
+def _ordinary_decode_bbox(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"box_predictions": rng.normal(0, 0.5, (200 * size, 4)), "anchors": boxes_of(rng, 200 * size)}
+    return Case("decode_bbox", "", arrays, {"decode_clip": 4.0, "scales": (10, 10, 5, 5)})
+
+
+def _ordinary_encode_bbox(rng: np.random.Generator, size: int) -> Case:
+    return Case("encode_bbox", "", {"boxes": boxes_of(rng, 200 * size), "anchors": boxes_of(rng, 200 * size)})
+
+
+ORDINARY = {"decode_bbox": _ordinary_decode_bbox, "encode_bbox": _ordinary_encode_bbox}

@@ -46,3 +46,14 @@ for _operator in ("cummax", "cummin"):
             exact=True,
         )
     )
+
+
+def _ordinary_cummax(rng: np.random.Generator, size: int) -> Case:
+    return Case("cummax", "", {"x": rng.integers(0, 999, (8, 200 * size)).astype(float)})
+
+
+def _ordinary_cummin(rng: np.random.Generator, size: int) -> Case:
+    return Case("cummin", "", {"x": rng.integers(0, 999, (4 * size, 60, 30)).astype(float)}, {"axis": 1})
+
+
+ORDINARY = {"cummax": _ordinary_cummax, "cummin": _ordinary_cummin}

@@ -92,3 +92,17 @@ _CASES = [
 ]
 
 CASES = [Case("deform_conv2d", name, arrays, options) for name, arrays, options in _CASES]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    side = 4 + size
+    arrays = {
+        "x": rng.normal(size=(2, 4, side, side)),
+        "offset": rng.normal(0, 2, (2, 18, side, side)),
+        "weight": rng.normal(size=(4, 4, 3, 3)),
+        "bias": rng.normal(size=4),
+    }
+    return Case("deform_conv2d", "", arrays, {"padding": 1})
+
+
+ORDINARY = {"deform_conv2d": _ordinary}

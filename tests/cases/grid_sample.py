@@ -66,3 +66,11 @@ _case("no points", _X4, np.empty((2, 0, 5, 2)), padding_mode="border")
 _case("an empty map", np.empty((1, 2, 0, 3)), np.zeros((1, 2, 2, 2)))
 _case("more points than a tile", _map(1, 1, 4, 4), _grid(1, 70, 37, 2))
 _case("more channels than a block", _map(1, 37, 3, 4), _grid(1, 2, 2, 2))
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"x": rng.normal(size=(2, 3, 12, 14)), "grid": rng.uniform(-1.2, 1.2, (2, 4 * size, 8, 2))}
+    return Case("grid_sample", "", arrays)
+
+
+ORDINARY = {"grid_sample": _ordinary}

@@ -30,3 +30,11 @@ CASES = [
     Case("instance_norm", name, {"x": x, "scale": scale, "bias": bias}, options)
     for name, x, scale, bias, options in _CASES
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"x": rng.normal(3, 2, (2, size, 9, 11)), "scale": rng.normal(size=size), "bias": rng.normal(size=size)}
+    return Case("instance_norm", "", arrays)
+
+
+ORDINARY = {"instance_norm": _ordinary}

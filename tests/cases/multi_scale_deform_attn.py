@@ -72,3 +72,18 @@ CASES = [
     Case("multi_scale_deform_attn", name, arrays, fixed=("spatial_shapes", "level_start_index"))
     for name, arrays in _CASES
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    around = (2, 3 * size, 2, 2, 3)
+    arrays = {
+        "value": rng.normal(size=(2, 60, 2, 5)),
+        "spatial_shapes": np.array([[6, 8], [3, 4]]),
+        "level_start_index": np.array([0, 48]),
+        "sampling_locations": rng.uniform(-0.2, 1.2, (*around, 2)),
+        "attention_weights": rng.uniform(size=around),
+    }
+    return Case("multi_scale_deform_attn", "", arrays, fixed=("spatial_shapes", "level_start_index"))
+
+
+ORDINARY = {"multi_scale_deform_attn": _ordinary}

@@ -5,7 +5,7 @@ Coordinates are eighths and thresholds are ratios of small numbers, so that ever
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, boxes_of
 
 _rng = np.random.default_rng(11)
 
@@ -205,3 +205,35 @@ for _name, _boxes_, _scores_ in _SHAPES:
                     {"max_output_boxes_per_class": 20, "iou_threshold": 0.5, **_extra},
                 )
             )
+
+
+def _ordinary_nms(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes": boxes_of(rng, 40 * size), "scores": rng.uniform(0, 1, 40 * size)}
+    return Case("nms", "", arrays, {"iou_threshold": 0.4, "score_threshold": 0.05})
+
+
+def _ordinary_batched_nms(rng: np.random.Generator, size: int) -> Case:
+    arrays = {**_ordinary_nms(rng, size).arrays, "labels": rng.integers(0, 3, 40 * size)}
+    return Case("batched_nms", "", arrays, {"iou_threshold": 0.4}, fixed=("labels",))
+
+
+def _ordinary_non_max_suppression(rng: np.random.Generator, size: int) -> Case:
+    arrays = {
+        "boxes": np.stack([boxes_of(rng, 10 * size) for _ in range(2)]),
+        "scores": rng.uniform(0, 1, (2, 3, 10 * size)),
+    }
+    options = {"max_output_boxes_per_class": 7, "iou_threshold": 0.4, "score_threshold": 0.3}
+    return Case("non_max_suppression", "", arrays, options)
+
+
+def _ordinary_non_max_suppression_padded(rng: np.random.Generator, size: int) -> Case:
+    plain = _ordinary_non_max_suppression(rng, size)
+    return Case("non_max_suppression_padded", "", plain.arrays, plain.options)
+
+
+ORDINARY = {
+    "nms": _ordinary_nms,
+    "batched_nms": _ordinary_batched_nms,
+    "non_max_suppression": _ordinary_non_max_suppression,
+    "non_max_suppression_padded": _ordinary_non_max_suppression_padded,
+}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, rotated_boxes_of
 
 _rng = np.random.default_rng(12)
 _N = 24
@@ -33,3 +33,12 @@ CASES = [
     _case("none is above the threshold", {"score_threshold": 1.0}),
     _case("no boxes", {}, boxes=_B[:0], scores=_S[:0]),
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    boxes, scores = rotated_boxes_of(rng, 20 * size, 100), rng.uniform(0, 1, 20 * size)
+    arrays = {"boxes": boxes, "scores": scores, "labels": rng.integers(0, 3, 20 * size)}
+    return Case("nms_rotated", "", arrays, {"iou_threshold": 0.1}, fixed=("labels",))
+
+
+ORDINARY = {"nms_rotated": _ordinary}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, boxes_of
 
 _rng = np.random.default_rng(11)
 MAP = _rng.integers(-64, 65, (2, 3, 9, 11)) / 8
@@ -85,3 +85,17 @@ CASES += [
     )
     for kind in ("int64", "uint8")
 ]
+
+
+def ordinary_rois(rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+    """Features and rois of ordinary sizes."""
+    count = 4 * size
+    rois = np.concatenate([rng.integers(0, 2, (count, 1)), boxes_of(rng, count, 60)], axis=1)
+    return {"features": rng.normal(size=(2, size, 24, 28)), "rois": rois}
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    return Case("roi_align", "", ordinary_rois(rng, size), {"output_size": 3, "spatial_scale": 0.25})
+
+
+ORDINARY = {"roi_align": _ordinary}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.cases import Case
-from tests.cases.roi_align import MAP, PLACES, ROIS, rois_of
+from tests.cases.roi_align import MAP, PLACES, ROIS, ordinary_rois, rois_of
 
 _OPTIONS = [
     ("bins of elements", {"output_size": 2}),
@@ -46,3 +46,10 @@ CASES += [
     )
     for kind in ("int64", "uint8")
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    return Case("roi_pool", "", ordinary_rois(rng, size), {"output_size": 3, "spatial_scale": 0.25})
+
+
+ORDINARY = {"roi_pool": _ordinary}

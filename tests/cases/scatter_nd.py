@@ -55,3 +55,15 @@ CASES = [
     )
     for reduction in ("none", "add", "mul", "min", "max")
 ]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    arrays = {
+        "data": rng.normal(size=(10 * size, 16)),
+        "indices": rng.integers(-5, 10 * size, (40 * size, 1)),
+        "updates": rng.normal(size=(40 * size, 16)),
+    }
+    return Case("scatter_nd", "", arrays, {"reduction": "add"}, fixed=("indices",))
+
+
+ORDINARY = {"scatter_nd": _ordinary}

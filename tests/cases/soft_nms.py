@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.cases import Case
+from tests.cases import Case, boxes_of
 
 _rng = np.random.default_rng(19)
 
@@ -53,3 +53,11 @@ _CASES = [
 ]
 
 CASES = [Case("soft_nms", name, arrays, options) for name, arrays, options in _CASES]
+
+
+def _ordinary(rng: np.random.Generator, size: int) -> Case:
+    arrays = {"boxes": boxes_of(rng, 10 * size), "scores": rng.uniform(0, 1, 10 * size)}
+    return Case("soft_nms", "", arrays, {"method": "gaussian"})
+
+
+ORDINARY = {"soft_nms": _ordinary}

@@ -117,7 +117,7 @@ def _tests(operator: str) -> Iterator[str]:
     if len({case.name for case in cases}) != len(cases):
         yield f"tests/cases/{operator}.py: two cases have one name"
     if operator not in calls.MAKERS:
-        yield "tests/support/calls.py: no ordinary call in MAKERS"
+        yield f"tests/cases/{operator}.py: no ordinary call in ORDINARY"
     named = re.compile(rf"\bdetops\.{operator}\b")
     if not any(named.search(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").glob("test_*.py")):
         yield f"tests/test_{operator}.py: no tests of what is special"

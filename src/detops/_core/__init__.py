@@ -9,24 +9,16 @@ Without Cython the name ``cython`` that the files import is the stand-in ``_shim
 """
 
 import importlib
+import pkgutil
 import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 
 from detops._core import _shim
 
-MODULES = (
-    "box_iou",
-    "boxes",
-    "cumulative",
-    "iou",
-    "normalization",
-    "roi",
-    "rotated",
-    "sampling",
-    "scatter",
-    "soft_nms",
-)
+# What is no formula: the stand-in, what registers functions with Numba, and the functions of C's library.
+_HELPERS = {"_shim", "jit", "scalar"}
+MODULES = tuple(sorted({module.name for module in pkgutil.iter_modules(__path__)} - _HELPERS))
 
 
 def _load() -> tuple[ModuleType, ...]:

@@ -1,15 +1,12 @@
-"""The operators, and the scalar functions of the shared core, for a user's own ``@njit`` and ``@cuda.jit`` code.
+"""The operators for a user's own ``@njit`` code.
 
-The operators have the signatures of the public functions, without ``out`` and ``backend``. They take and return arrays,
-hold no Python object and run on the calling thread without the GIL. Types are checked when code that calls them is
-compiled, shapes and values in the call; docs/numba.md says what they take. The scalar functions (:func:`decode_span`,
-...) can be called from ``@njit`` and from ``@cuda.jit`` code alike.
+They have the signatures of the public functions, without ``out`` and ``backend``. They take and return arrays, hold no
+Python object and run on the calling thread without the GIL. Types are checked when code that calls them is compiled,
+shapes and values in the call; docs/numba.md says what they take. The formulas of one element that operators are made of
+are in :mod:`detops.numba.scalar`.
 """
 
 from detops._core import jit as _jit
-from detops._core.boxes import center_and_size, decode_span, encode_span
-from detops._core.iou import box_area, intersection_over_union
-from detops._core.sampling import bilinear_taps, bilinear_weights, blend, cubic_weight
 from detops.numba.box_iou import box_iou
 from detops.numba.box_iou_rotated import box_iou_rotated
 from detops.numba.boxes import decode_bbox, encode_bbox
@@ -29,24 +26,15 @@ _jit.register()
 
 __all__ = [
     "batched_nms",
-    "bilinear_taps",
-    "bilinear_weights",
-    "blend",
-    "box_area",
     "box_iou",
     "box_iou_rotated",
-    "center_and_size",
-    "cubic_weight",
     "cummax",
     "cummin",
     "decode_bbox",
-    "decode_span",
     "deform_conv2d",
     "encode_bbox",
-    "encode_span",
     "grid_sample",
     "instance_norm",
-    "intersection_over_union",
     "multi_scale_deform_attn",
     "nms",
     "nms_rotated",
