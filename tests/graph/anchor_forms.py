@@ -34,7 +34,10 @@ FORMS: dict[str, tuple[dict[str, str], str, int]] = {
     "maskrcnn_benchmark": (FURTHER | LESS_AT_THE_END, "corner", 1),
     "mmdetection_1": (COUNTED | LESS_ON_BOTH_SIDES, "corner", 1),
     "py_faster_rcnn": (FURTHER, "corner", 0),
+    "mmdetection_2_legacy": (COUNTED, "corner", 0),
 }
+# what is added to the anchors before the node
+ADDED = {"py_faster_rcnn": (0, 0, 1, 1), "mmdetection_2_legacy": (-0.5, -0.5, 0.5, 0.5)}
 
 
 def form_model(name: str, **arguments: Any) -> onnx.ModelProto:

@@ -12,6 +12,7 @@ from detops.graph import find_decode_bbox, fuse_decode_bbox
 
 from . import interpreter
 from .anchor_forms import (
+    ADDED,
     CENTERED,
     COUNTED,
     FORMS,
@@ -46,8 +47,8 @@ def test_forms_are_fused(name: str, opset: int) -> None:
     assert (finding.anchor_form, finding.offset) == FORMS[name][1:]
     assert (finding.box_predictions, finding.anchors, finding.decoded_boxes) == ("d", "b", "out")
     assert finding.operator == ("DecodeBboxV2" if name == "ssd" else "DecodeBbox")
-    kept = ["Constant", "Add"] if name == "py_faster_rcnn" else []
-    assert finding.added == ((0, 0, 1, 1) if kept else (0, 0, 0, 0))
+    kept = ["Constant", "Add"] if name in ADDED else []
+    assert finding.added == ADDED.get(name, (0, 0, 0, 0))
     assert operators(fused) == [*kept, finding.operator]
     check_valid(fused)
     _agree(lambda d, b: run(model, {"d": d, "b": b})[0], lambda d, b: run(fused, {"d": d, "b": b})[0])
@@ -138,7 +139,11 @@ def _column_of_ones(*numbers: float) -> dict[str, Any]:
 
 # lines, constants, and what the reason must say
 NEAR: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
-    "a pixel in the size alone": (COUNTED, {}, "legacy +1"),
+    "a pixel in the size alone, and half of it taken": (
+        COUNTED | {"high": "beyond = Add(moved, halved)\nhigh = Sub(beyond, half)"},
+        {},
+        "legacy +1",
+    ),
     "a pixel at the end alone": (LESS_AT_THE_END, {}, "DecodeBbox does"),
     "half a pixel on both sides alone": (LESS_ON_BOTH_SIDES, {}, "DecodeBbox does"),
     "a center that is moved": ({"center": "mean = Mul(sum, half)\ncenter = Add(mean, one)"}, {}, "DecodeBbox does"),

@@ -62,8 +62,8 @@ class Finding:
     offset : int
         1 where widths count pixels, x2 - x1 + 1.
     added : tuple of 4 floats
-        What is added to `anchors` before the node: (0, 0, 1, 1) where they count pixels and the decoded boxes don't, as
-        in py-faster-rcnn.
+        What is added to `anchors` before the node, where they count pixels and the decoded boxes don't: (0, 0, 1, 1) as
+        in py-faster-rcnn, or (-0.5, -0.5, 0.5, 0.5) as in MMDetection 2's ``LegacyDeltaXYWHBBoxCoder``.
 
     Examples
     --------

@@ -18,8 +18,11 @@ from detops.graph.symbols._poly import Poly
 # slots of one box: tx, ty, tw, th and x1, y1, x2, y2
 ANCHOR = 4
 ZERO, HALF, ONE = Fraction(0), Fraction(1, 2), Fraction(1)
-# what is added to x1 and x2: nothing, or one where pixels are counted in anchors and not in boxes (py-faster-rcnn)
-NOTHING, LAST_PIXEL = (ZERO, ZERO), (ZERO, ONE)
+# what is added to x1 and x2: nothing, or, where pixels are counted in anchors and not in boxes, one at the end
+# (py-faster-rcnn) or a half on both sides (MMDetection 2, for models of its first version)
+NOTHING, LAST_PIXEL, HALF_PIXELS = (ZERO, ZERO), (ZERO, ONE), (-HALF, HALF)
+# the pairs of that and of what is taken from the decoded size, which the known coders have
+CORNER_FORMS = ((NOTHING, ZERO), (NOTHING, ONE), (LAST_PIXEL, ZERO), (HALF_PIXELS, ZERO))
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def _settled(
     added = center - (size - taken) / 2, center + (size - taken) / 2
     if form == CENTER and not center and taken in (ZERO, ONE):
         return taken, NOTHING
-    if form == CORNER and (added, taken) in ((NOTHING, ZERO), (NOTHING, ONE), (LAST_PIXEL, ZERO)):
+    if form == CORNER and (added, taken) in CORNER_FORMS:
         return taken, added
     raise Refusal(
         f"pixels are counted (legacy +1) in another way than DecodeBbox does: an anchor's size is larger by "
