@@ -14,7 +14,7 @@ from . import grammar, mutants, tf_mutants
 COUNT = int(os.environ.get("DETOPS_MUTANTS", "600"))
 SEED = 20240607
 PARTS = 6
-FLOOR = 0.2  # of all mutants; about three in ten are harmless, and refusing everything must not pass
+FLOOR = 0.15  # of the hundred mutants of a part; of thousands 27 % are harmless, and refusing everything must not pass
 TF_FLOOR = 0.1
 GRAMMAR_FLOOR = 0.45  # one in twenty counts pixels as nobody does
 
