@@ -54,15 +54,15 @@ def _careless_search(loaded: object) -> object:
     from detops.graph._schema import Parameters
     from detops.graph.ops._evaluate import cone
     from detops.graph.proof._prove import Proof
-    from detops.graph.search._candidates import candidate_at, find_places
+    from detops.graph.search._candidates import candidate_at, find_seeds
     from detops.graph.search._find import GRAPH_WORK, Result, finding_of
     from detops.graph.symbols._expressions import Budget
 
     results = []
     for graph in loaded.graphs:  # type: ignore[attr-defined]
         budget = Budget(GRAPH_WORK)
-        for place in list(find_places(graph, budget))[:1]:
-            candidate = candidate_at(graph, place, budget)
+        for seed in list(find_seeds(graph, budget))[:1]:
+            candidate = candidate_at(graph, seed, budget)
             if not candidate.predictions or not candidate.anchors:
                 continue
             names = candidate.predictions[0], candidate.anchors[0], candidate.targets[0]

@@ -151,7 +151,7 @@ PROBES: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str]] = 
         {"inputs": "double[N,4] d, double[N,4] b", "outputs": "double[N,4] out", "dtype": np.float64},
         "no float32",
     ),
-    "plus one": ({"size": "less = Sub(hi, lo)\nsize = Add(less, one)"}, {"one": np.float32(1)}, {}, "legacy +1"),
+    "plus two": ({"size": "less = Sub(hi, lo)\nsize = Add(less, two)"}, {"two": np.float32(2)}, {}, "legacy +1"),
     "a little more than the size": ({"new": "new = Mul(grown, sum)"}, {}, {}, ""),
     "lower bound above the upper": (
         {"clip": "raised = Max(s, high_bound)\nbounded = Min(raised, clip)"},

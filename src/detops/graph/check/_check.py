@@ -83,8 +83,8 @@ def _compare(pair: _Pair, proof: Proof, shapes: tuple[Sizes, Sizes], number: int
     with np.errstate(all="ignore"):
         wrong = ~((np.abs(expected.astype(np.float64) - got) <= slack) | (expected == got))
     if wrong.any():
-        place = tuple(int(index[0]) for index in np.nonzero(wrong))
-        raise Refusal(f"numeric check: element {place} is {expected[place]!r}, and {got[place]!r} fused", depth=9)
+        element = tuple(int(index[0]) for index in np.nonzero(wrong))
+        raise Refusal(f"numeric check: element {element} is {expected[element]!r}, and {got[element]!r} fused", depth=9)
 
 
 def _eps(pair: _Pair, proof: Proof) -> float:
@@ -114,30 +114,30 @@ def tolerance(predictions: Array, anchors: Array, values: Parameters, eps: float
 def _sizes(graph: Graph, proof: Proof) -> Iterator[tuple[Sizes, Sizes]]:
     """Yield pairs of shapes: sizes that differ, that are equal, each 1, and next to every integer of the subgraph."""
     ours, theirs = proof.shapes
-    places = [place for place, dim in enumerate(ours) if dim is None]
+    open_axes = [axis for axis, dim in enumerate(ours) if dim is None]
 
     def shapes(sizes: Sequence[int]) -> tuple[Sizes, Sizes]:
-        filled = dict(zip(places, sizes, strict=True))
-        left = tuple(filled.get(place, dim) for place, dim in enumerate(ours))
+        filled = dict(zip(open_axes, sizes, strict=True))
+        left = tuple(filled.get(axis, dim) for axis, dim in enumerate(ours))
         missing = len(ours) - len(theirs)
-        right = tuple(filled.get(place + missing) if dim is None else dim for place, dim in enumerate(theirs))
+        right = tuple(filled.get(axis + missing) if dim is None else dim for axis, dim in enumerate(theirs))
         return left, right  # type: ignore[return-value]
 
-    if not places:
+    if not open_axes:
         yield shapes(())
         yield shapes(())
         return
-    usual = [(7 if len(ours) < 3 else 3) + number for number in range(len(places))]
+    usual = [(7 if len(ours) < 3 else 3) + number for number in range(len(open_axes))]
     yield shapes(usual)
     yield shapes([size + 4 for size in reversed(usual)])
-    yield shapes([6] * len(places))
-    yield shapes([1] * len(places))
-    for place in range(len(places)):
-        yield shapes([*usual[:place], 1, *usual[place + 1 :]])
-    small = [2] * len(places)
+    yield shapes([6] * len(open_axes))
+    yield shapes([1] * len(open_axes))
+    for axis in range(len(open_axes)):
+        yield shapes([*usual[:axis], 1, *usual[axis + 1 :]])
+    small = [2] * len(open_axes)
     for number in _telling(graph, proof, shapes(usual)):
-        for place in range(len(places)):
-            pair = shapes([*small[:place], number, *small[place + 1 :]])
+        for axis in range(len(open_axes)):
+            pair = shapes([*small[:axis], number, *small[axis + 1 :]])
             if math.prod(pair[0]) <= MAX_ELEMENTS:
                 yield pair
 

@@ -82,16 +82,16 @@ def brought(model: Any, folder: Path, path: Path) -> Iterator[None]:
         yield
         return
     with written_in_one_step(path.with_name(f"{path.name}.data")) as file:
-        places: dict[Region, int] = {}
+        offsets: dict[Region, int] = {}
         for region in dict.fromkeys(region for _, region in regions):
-            places[region] = -(-file.tell() // PAGE) * PAGE
-            file.seek(places[region])
+            offsets[region] = -(-file.tell() // PAGE) * PAGE
+            file.seek(offsets[region])
             _copy(region, file)
         file.truncate()
         file.flush()  # a full disk is met before the model is there
         for tensor, region in regions:
             del tensor.external_data[:]
-            for key, value in (("location", f"{path.name}.data"), ("offset", places[region]), ("length", region[2])):
+            for key, value in (("location", f"{path.name}.data"), ("offset", offsets[region]), ("length", region[2])):
                 tensor.external_data.add(key=key, value=str(value))
         yield
 

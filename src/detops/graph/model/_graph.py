@@ -38,7 +38,7 @@ class Node:
     version: int = 0
     control: tuple[str, ...] = ()  # names of nodes that must run first (TensorFlow)
     hidden: tuple[str, ...] = ()  # tensors that the bodies of If and Loop read (ONNX)
-    place: int = field(default=-1)  # in the file
+    index: int = field(default=-1)  # in the file
     position: int = field(default=-1)  # in topological order; Graph sets both
     _attributes: Mapping[str, Any] | None = field(default=None, repr=False)
 
@@ -77,8 +77,8 @@ class Graph:
         self._read_constant = constant
         self._constants: dict[str, NDArray[Any] | None] = {}
         listed = list(nodes)
-        for place, node in enumerate(listed):
-            node.place = place
+        for index, node in enumerate(listed):
+            node.index = index
         self.producer: dict[str, Node] = {}
         for node in listed:
             for output in node.outputs:
@@ -102,7 +102,7 @@ class Graph:
         """Sort topologically, close to the file's order; the back edges of a loop start at `loop_ops`."""
         if self._is_ordered(nodes, loop_ops):
             for node in nodes:
-                node.position = node.place
+                node.position = node.index
             return nodes
         by_name = {node.name: node for node in nodes}
         missing: list[int] = []
@@ -111,7 +111,7 @@ class Graph:
             makers = set(self._makers(node, by_name, loop_ops))
             missing.append(len(makers))
             for maker in makers:
-                following.setdefault(maker.place, []).append(index)
+                following.setdefault(maker.index, []).append(index)
         ready = [index for index, count in enumerate(missing) if not count]
         heapq.heapify(ready)
         ordered: list[Node] = []
@@ -132,7 +132,7 @@ class Graph:
         """Tell whether the file's order is topological, as ONNX wants it."""
         controlled = any(node.control for node in nodes)
         by_name = {node.name: node for node in nodes} if controlled else {}
-        return all(maker.place < node.place for node in nodes for maker in self._makers(node, by_name, loop_ops))
+        return all(maker.index < node.index for node in nodes for maker in self._makers(node, by_name, loop_ops))
 
     def _makers(self, node: Node, by_name: Mapping[str, Node], loop_ops: frozenset[str]) -> Iterator[Node]:
         """Yield the nodes that must run before a node."""

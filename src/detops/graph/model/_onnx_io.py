@@ -28,9 +28,9 @@ def read_graphs(model: Any, directory: str | None) -> list[Graph]:
         proto, typed, surroundings = pending.pop()
         scope = _Scope(proto, typed, surroundings)
         graphs.append(scope.view())
-        for place in scope.holders:
+        for index in scope.holders:
             # shape inference has no bodies where names mean one thing inside and another one outside
-            pairs = zip(bodies(proto.node[place]), bodies(typed.node[place]), strict=False)
+            pairs = zip(bodies(proto.node[index]), bodies(typed.node[index]), strict=False)
             pending += [(body, other, scope) for body, other in pairs]
     return graphs
 
@@ -101,8 +101,8 @@ class _Scope(_Outer):
         return self.defaults and tensor in self.inputs
 
     def view(self) -> Graph:
-        for place in self.holders:
-            node = self.nodes[place]
+        for index in self.holders:
+            node = self.nodes[index]
             node.hidden = tuple(name for name in _free_names(node.raw) if self.known(name))
         outputs = [value.name for value in self.proto.output]
         texts = (text for node in self.nodes for text in (node.name, node.op, *node.inputs, *node.outputs))

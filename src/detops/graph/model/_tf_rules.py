@@ -39,24 +39,24 @@ class Given:
         """Return an attribute; reading one that isn't there would put it into the graph."""
         return self.node.attr[name] if name in self.node.attr else messages()["AttrValue"]()
 
-    def shape(self, place: int) -> Shape:
-        shape = self.inputs[place].shapes[0]
+    def shape(self, index: int) -> Shape:
+        shape = self.inputs[index].shapes[0]
         if shape is None:
             raise _UnknownError
         return shape
 
-    def integers(self, place: int) -> Sequence[int | None]:
+    def integers(self, index: int) -> Sequence[int | None]:
         """Return the elements of a list (or of a scalar, as a list of one), None for those that aren't known."""
-        value = self.inputs[place].value
+        value = self.inputs[index].value
         if value is None:
-            (length,) = self.shape(place) or (1,)
+            (length,) = self.shape(index) or (1,)
             if length is None or length > MAX_RANK:
                 raise _UnknownError
             value = [None] * length
         return value
 
-    def integer(self, place: int) -> int:
-        number = self.integers(place)[0]
+    def integer(self, index: int) -> int:
+        number = self.integers(index)[0]
         if number is None:
             raise _UnknownError
         return number
@@ -94,7 +94,7 @@ _rule("TopKV2")(lambda given: [(*given.shape(0)[:-1], None)] * 2)
 
 @_rule("Add AddV2 Sub Mul RealDiv Div Minimum Maximum ClipByValue")
 def _broadcast(given: Given) -> Shape:
-    shapes = [given.shape(place) for place in range(len(given.inputs))]
+    shapes = [given.shape(index) for index in range(len(given.inputs))]
     rank = max(map(len, shapes))
     result: list[int | None] = []
     for dims in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True):
@@ -128,7 +128,7 @@ def _squeeze(given: Given) -> Shape:
     if not axes:
         raise _UnknownError
     gone = {axis % len(shape) for axis in axes}
-    return tuple(dim for place, dim in enumerate(shape) if place not in gone)
+    return tuple(dim for index, dim in enumerate(shape) if index not in gone)
 
 
 @_rule("ConcatV2")
@@ -193,28 +193,28 @@ def _strided_slice(given: Given) -> Shape:
         raise _UnknownError
     count = len(given.integers(1))
     shrink = given.attribute("shrink_axis_mask").i
-    kept = [place for place in range(count) if not shrink & 1 << place]
-    return (*(_length(given, place, shape[place]) for place in kept), *shape[count:])
+    kept = [axis for axis in range(count) if not shrink & 1 << axis]
+    return (*(_length(given, axis, shape[axis]) for axis in kept), *shape[count:])
 
 
-def _length(given: Given, place: int, dim: int | None) -> int | None:
+def _length(given: Given, axis: int, dim: int | None) -> int | None:
     """Return how much of an axis a StridedSlice keeps."""
-    index = _index(given, place)
+    index = _index(given, axis)
     if index == slice(None, None, 1):
         return dim
     return None if dim is None or index is None else len(range(dim)[index])
 
 
-def _index(given: Given, place: int) -> slice | None:
+def _index(given: Given, axis: int) -> slice | None:
     """Return the slice that a StridedSlice takes along an axis; None where a bound isn't known."""
     bounds: list[int | None] = []
     for at, name in ((1, "begin_mask"), (2, "end_mask")):
-        masked = given.attribute(name).i & 1 << place
-        bound = None if masked else given.integers(at)[place]
+        masked = given.attribute(name).i & 1 << axis
+        bound = None if masked else given.integers(at)[axis]
         if not masked and bound is None:
             return None
         bounds.append(bound)
-    step = given.integers(3)[place]
+    step = given.integers(3)[axis]
     return None if not step else slice(bounds[0], bounds[1], step)
 
 
@@ -254,7 +254,7 @@ def _constant_value(given: Given) -> list[int | None]:
 def _stacked(given: Given) -> list[int | None]:
     if any(known.shapes[0] != () for known in given.inputs):
         raise _UnknownError
-    return [given.integers(place)[0] for place in range(len(given.inputs))]
+    return [given.integers(index)[0] for index in range(len(given.inputs))]
 
 
 def _picked(given: Given) -> Sequence[int | None]:
@@ -271,9 +271,9 @@ def _picked(given: Given) -> Sequence[int | None]:
 
 
 def _joined(given: Given) -> list[int | None]:
-    if any(len(given.shape(place)) != 1 for place in range(len(given.inputs) - 1)):
+    if any(len(given.shape(index)) != 1 for index in range(len(given.inputs) - 1)):
         raise _UnknownError
-    return [number for place in range(len(given.inputs) - 1) for number in given.integers(place)]
+    return [number for index in range(len(given.inputs) - 1) for number in given.integers(index)]
 
 
 VALUES: dict[str, _Value] = {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Clamp = Callable[[int | None, int | None, int, int], slice]  # from start, stop, step and size
 
 
-def place_of(axis: int, rank: int) -> int:
+def normalize_axis(axis: int, rank: int) -> int:
     """Return an axis counted from the front."""
     if not -rank <= axis < rank:
         raise CannotRunError(f"axis {axis} doesn't exist in a tensor of rank {rank}")
@@ -43,7 +43,7 @@ def permute(run: Run, value: Value, order: Sequence[int]) -> Value:
     axes = run.axes(value)
     if sorted(order) != list(range(len(axes))):
         raise CannotRunError(f"{run.label} permutes {len(order)} axes of a tensor of rank {len(axes)}")
-    return run.like(value, np.transpose(run.cells(value), order), [axes[place] for place in order])
+    return run.like(value, np.transpose(run.cells(value), order), [axes[axis] for axis in order])
 
 
 def reshape(run: Run, value: Value, wanted: Sequence[Poly], *, empty: bool = False) -> Value:
@@ -55,8 +55,8 @@ def reshape(run: Run, value: Value, wanted: Sequence[Poly], *, empty: bool = Fal
     before = [size_of(axis) for axis in axes]
     if empty and of_number(-1) in wanted and _poly.ZERO in before and _poly.ZERO in wanted:
         share = _resolved(run, _sizes.product_of(filter(None, before)), [size for size in wanted if size])
-        rest = iter(share)
-        wanted = [next(rest) if size else size for size in wanted]
+        remaining = iter(share)
+        wanted = [next(remaining) if size else size for size in wanted]
     sizes = _resolved(run, _sizes.product_of(before), wanted)
     factors = [factor for axis in axes for factor in axis]
     after = [_sizes.spread(size, run.sizes) for size in sizes] if 0 in factors else _sizes.regroup(factors, sizes)
@@ -66,21 +66,21 @@ def reshape(run: Run, value: Value, wanted: Sequence[Poly], *, empty: bool = Fal
 def _resolved(run: Run, total: Poly, wanted: Sequence[Poly]) -> list[Poly]:
     """Return the sizes of a Reshape's result, which have as many elements as its input."""
     sizes = list(wanted)
-    places = [place for place, size in enumerate(sizes) if number_of(size) == -1]
-    if len(places) > 1:
+    inferred = [index for index, size in enumerate(sizes) if number_of(size) == -1]
+    if len(inferred) > 1:
         raise CannotRunError(f"{run.label} leaves two sizes open")
-    others = _sizes.product_of(size for place, size in enumerate(sizes) if place not in places)
+    others = _sizes.product_of(size for index, size in enumerate(sizes) if index not in inferred)
     fixed = number_of(total) is not None and number_of(others) is not None
     for size in sizes:
         if number_of(size) != -1 and not run.sizes.is_at_least(size, 0):
             reason = f"{run.label} reshapes to a size that may be negative"
             raise Refusal(reason, depth=2) if number_of(size) is None else CannotRunError(reason)
-    if places:
+    if inferred:
         share = _sizes.quotient(total, others)
         if share is None:
             reason = f"{run.label} doesn't deal its elements out evenly at every size"
             raise CannotRunError(reason) if fixed else Refusal(reason, depth=2)
-        sizes[places[0]] = share
+        sizes[inferred[0]] = share
         return sizes
     same = run.sizes.equal(others, total)
     if same is None:
@@ -97,56 +97,56 @@ def squeeze(run: Run, value: Value, picked: Sequence[int] | None) -> Value:
     axes = run.axes(value)
     if picked is None:
         run.sizes.ask_for_ones([axis for axis in axes if axis], f"{run.label} drops an axis where its size is 1")
-        places = [place for place, axis in enumerate(axes) if not axis]
+        dropped = [index for index, axis in enumerate(axes) if not axis]
     else:
-        places = [place_of(axis, len(axes)) for axis in picked]
-    for place in places:
-        if axes[place]:
-            run.sizes.ask_for_ones([axes[place]], f"{run.label} drops an axis that may be longer than 1")
-            raise CannotRunError(f"{run.label} drops an axis of {_sizes.shown(axes[place])}")
-    kept = [axis for place, axis in enumerate(axes) if place not in places]
+        dropped = [normalize_axis(axis, len(axes)) for axis in picked]
+    for index in dropped:
+        if axes[index]:
+            run.sizes.ask_for_ones([axes[index]], f"{run.label} drops an axis that may be longer than 1")
+            raise CannotRunError(f"{run.label} drops an axis of {_sizes.shown(axes[index])}")
+    kept = [axis for index, axis in enumerate(axes) if index not in dropped]
     return run.like(value, run.cells(value).reshape([num_cells(axis) for axis in kept]), kept)
 
 
 def insert(run: Run, value: Value, picked: Sequence[int]) -> Value:
-    """Insert axes of length 1, at their places in the result."""
+    """Insert axes of length 1, numbered as in the result."""
     rank = len(run.axes(value)) + len(picked)
-    places = {place_of(axis, rank) for axis in picked}
-    if len(places) < len(picked):
+    inserted = {normalize_axis(axis, rank) for axis in picked}
+    if len(inserted) < len(picked):
         raise CannotRunError(f"{run.label} inserts an axis twice")
-    rest = iter(run.axes(value))
-    axes: list[Axis] = [() if place in places else next(rest) for place in range(rank)]
+    remaining = iter(run.axes(value))
+    axes: list[Axis] = [() if index in inserted else next(remaining) for index in range(rank)]
     return run.like(value, run.cells(value).reshape([num_cells(axis) for axis in axes]), axes)
 
 
-def cut(run: Run, value: Value, place: int, start: Poly | None, stop: Poly | None, step: int, clamp: Clamp) -> Value:
+def cut(run: Run, value: Value, axis: int, start: Poly | None, stop: Poly | None, step: int, clamp: Clamp) -> Value:
     """Take a slice along one axis; an open one is only taken whole, or in every nth position of its last factor."""
-    axis = run.axes(value)[place]
-    size = size_of(axis)
+    whole = run.axes(value)[axis]
+    size = size_of(whole)
     to_the_end = stop is None or (number_of(stop) is not None and (number_of(stop) or 0) >= ENDLESS)
     to_the_end = to_the_end or (stop is not None and run.sizes.is_at_least(_poly.subtract(stop, size), 0))
     first = 0 if start is None else number_of(start)
     if to_the_end and step == 1 and first is not None and (first == 0 or first <= -ENDLESS):
         return value
-    last = axis[-1] if axis and isinstance(axis[-1], int) else 1
-    if atoms_in([axis]) and to_the_end and last % step == 0 and first is not None and 0 <= first < step:
-        return along(run, value, place, lambda cells: cells[first::step], [*axis[:-1], last // step])
-    listed(axis, f"{run.label} cuts an axis whose size is open")
+    last = whole[-1] if whole and isinstance(whole[-1], int) else 1
+    if atoms_in([whole]) and to_the_end and last % step == 0 and first is not None and 0 <= first < step:
+        return along(run, value, axis, lambda cells: cells[first::step], [*whole[:-1], last // step])
+    listed(whole, f"{run.label} cuts an axis whose size is open")
     ends = [end if end is None else number_of(end) for end in (start, stop)]
     if any(end is not None and number is None for end, number in zip((start, stop), ends, strict=True)):
         raise Refusal(f"{run.label} cuts where a size that is open says", depth=2)
-    length = num_cells(axis)
+    length = num_cells(whole)
     index = clamp(ends[0], ends[1], step, length)
-    return along(run, value, place, lambda cells: cells[index], [len(range(*index.indices(length)))])
+    return along(run, value, axis, lambda cells: cells[index], [len(range(*index.indices(length)))])
 
 
 def along(
-    run: Run, value: Value, place: int, function: Callable[[NDArray[Any]], NDArray[Any]], factors: Sequence[Factor]
+    run: Run, value: Value, axis: int, function: Callable[[NDArray[Any]], NDArray[Any]], factors: Sequence[Factor]
 ) -> Value:
     """Apply a function of arrays to the cells, with one axis in front, and give that axis other factors."""
     axes = list(run.axes(value))
-    axes[place] = axis_of(factors)
-    cells = np.moveaxis(function(np.moveaxis(run.cells(value), place, 0)), 0, place)
+    axes[axis] = axis_of(factors)
+    cells = np.moveaxis(function(np.moveaxis(run.cells(value), axis, 0)), 0, axis)
     return run.like(value, cells, axes)
 
 
@@ -162,65 +162,65 @@ def open_axis(axis: Axis, reason: str) -> Refusal:
     return Refusal(reason, depth=3)
 
 
-def take(run: Run, value: Value, place: int, indices: NDArray[Any]) -> Value:
+def take(run: Run, value: Value, axis: int, indices: NDArray[Any]) -> Value:
     """Gather along an axis."""
     if indices.dtype.kind not in "iu":
         raise CannotRunError(f"{run.label} needs integer indices")
     axes = run.axes(value)
-    listed(axes[place], f"{run.label} picks from an axis whose size is open")
-    length = num_cells(axes[place])
+    listed(axes[axis], f"{run.label} picks from an axis whose size is open")
+    length = num_cells(axes[axis])
     if indices.size and not -length <= indices.min() <= indices.max() < length:
         raise CannotRunError(f"{run.label} picks outside an axis of {length}")
-    after = [*axes[:place], *(axis_of([dim]) for dim in indices.shape), *axes[place + 1 :]]
-    return run.like(value, np.take(run.cells(value), indices, axis=place), after)
+    after = [*axes[:axis], *(axis_of([dim]) for dim in indices.shape), *axes[axis + 1 :]]
+    return run.like(value, np.take(run.cells(value), indices, axis=axis), after)
 
 
-def split(run: Run, value: Value, place: int, sizes: Sequence[int]) -> list[Value]:
+def split(run: Run, value: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
     """Cut an axis into pieces of the given sizes."""
-    axis = run.axes(value)[place]
-    listed(axis, f"{run.label} cuts an axis whose size is open")
-    if sum(sizes) != num_cells(axis) or any(size < 0 for size in sizes):
-        raise CannotRunError(f"{run.label} cuts an axis of {num_cells(axis)} into {list(sizes)}")
+    whole = run.axes(value)[axis]
+    listed(whole, f"{run.label} cuts an axis whose size is open")
+    if sum(sizes) != num_cells(whole) or any(size < 0 for size in sizes):
+        raise CannotRunError(f"{run.label} cuts an axis of {num_cells(whole)} into {list(sizes)}")
     ends = np.cumsum([0, *sizes]).tolist()
-    return [_piece(run, value, place, *bounds, [bounds[1] - bounds[0]]) for bounds in pairwise(ends)]
+    return [_piece(run, value, axis, *bounds, [bounds[1] - bounds[0]]) for bounds in pairwise(ends)]
 
 
-def _piece(run: Run, value: Value, place: int, start: int, stop: int, factors: Sequence[Factor]) -> Value:
-    return along(run, value, place, lambda cells: cells[start:stop], factors)
+def _piece(run: Run, value: Value, axis: int, start: int, stop: int, factors: Sequence[Factor]) -> Value:
+    return along(run, value, axis, lambda cells: cells[start:stop], factors)
 
 
-def split_evenly(run: Run, value: Value, place: int, count: int) -> list[Value]:
+def split_evenly(run: Run, value: Value, axis: int, count: int) -> list[Value]:
     """Cut an axis into equal pieces: of an open one, its first factor."""
-    axis = run.axes(value)[place]
-    first = axis[0] if axis else 1
+    whole = run.axes(value)[axis]
+    first = whole[0] if whole else 1
     if count == 1:
         return [value]
-    if isinstance(first, Atom) or (first % count and atoms_in([axis])):
-        raise open_axis(axis, f"{run.label} cuts an axis whose size is open")
+    if isinstance(first, Atom) or (first % count and atoms_in([whole])):
+        raise open_axis(whole, f"{run.label} cuts an axis whose size is open")
     if first % count:
         raise CannotRunError(f"{run.label} cuts {first} into {count} equal parts")
-    cells, factors = num_cells(axis) // count, [first // count, *axis[1:]]
-    return [_piece(run, value, place, at * cells, (at + 1) * cells, factors) for at in range(count)]
+    cells, factors = num_cells(whole) // count, [first // count, *whole[1:]]
+    return [_piece(run, value, axis, at * cells, (at + 1) * cells, factors) for at in range(count)]
 
 
-def concatenate(run: Run, values: Sequence[Value], place: int) -> Value:
+def concatenate(run: Run, values: Sequence[Value], axis: int) -> Value:
     """Concat: of open axes, only those that are all alike."""
     ranks = {len(run.axes(value)) for value in values}
     if len(ranks) > 1:
         raise CannotRunError(f"{run.label} joins tensors of different rank")
     axes = list(run.axes(values[0]))
     for value in values[1:]:
-        for other, axis in enumerate(run.axes(value)):
-            if other != place:
-                axes[other] = _sizes.merge(run.sizes, axes[other], axis, broadcast=False)
-    parts = [run.axes(value)[place] for value in values]
+        for other, theirs in enumerate(run.axes(value)):
+            if other != axis:
+                axes[other] = _sizes.merge(run.sizes, axes[other], theirs, broadcast=False)
+    parts = [run.axes(value)[axis] for value in values]
     if any(atoms_in([part]) for part in parts) and len(set(parts)) == 1:
-        axes[place] = axis_of([len(parts), *parts[0]])
+        axes[axis] = axis_of([len(parts), *parts[0]])
     else:
         for part in parts:
             listed(part, f"{run.label} joins axes whose sizes are open")
-        axes[place] = axis_of([sum(map(num_cells, parts))])
-    return run.joined(values, lambda cells: np.concatenate(cells, axis=place), axes)
+        axes[axis] = axis_of([sum(map(num_cells, parts))])
+    return run.joined(values, lambda cells: np.concatenate(cells, axis=axis), axes)
 
 
 def broadcast(run: Run, value: Value, wanted: Sequence[Poly], *, both_ways: bool) -> Value:
@@ -286,19 +286,19 @@ def scatter(run: Run, value: Value, indices: Value, updates: Value) -> Value:
         raise CannotRunError(f"{run.label} takes updates of rank {len(theirs)} where {len(wanted)} are wanted")
     for pair in zip(wanted, theirs, strict=True):
         _sizes.merge(run.sizes, *pair, broadcast=False)
-    columns = [run.indices(indices, place) for place in range(width)]
+    columns = [run.indices(indices, index) for index in range(width)]
     counted = [column for column in columns if isinstance(column, Atom)]
     if set(counted) != set(atoms_in(lead)):
         raise Refusal(f"{run.label} writes along an open axis otherwise than to each position", depth=2)
     shape = [num_cells(axis) for axis in lead]
-    places = [_cells_at(run, *pair, shape) for pair in zip(axes[:width], columns, strict=True)]
-    tuples = np.stack(places, axis=-1).reshape(-1, width)
+    targets = [_cells_at(run, *pair, shape) for pair in zip(axes[:width], columns, strict=True)]
+    tuples = np.stack(targets, axis=-1).reshape(-1, width)
     if len(np.unique(tuples, axis=0)) < len(tuples):
         raise Refusal(f"{run.label} writes an element twice", depth=2)
 
     def written(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
         result = cells[0].copy()
-        result[tuple(places)] = cells[1]
+        result[tuple(targets)] = cells[1]
         return result
 
     return run.joined([value, updates], written, axes)

@@ -88,12 +88,12 @@ class Run:
         self.sizes = Sizes()
         self.label = "a node"  # of the node that is running
 
-    def atom(self, place: int, value: int | None, least: int) -> Atom:
+    def atom(self, axis: int, value: int | None, least: int) -> Atom:
         """Return an atom, with a symbol of its own for its length where that is open."""
         symbol = -1
         if value is None:
             (_, (symbol,)) = self.pool.element(int(self.pool.symbols(())))
-        atom = Atom(place, value, least, symbol)
+        atom = Atom(axis, value, least, symbol)
         self.sizes.atoms[symbol] = atom
         return atom
 
@@ -172,15 +172,15 @@ class Run:
             raise CannotRunError(f"{self.label} needs integers as a size or an index")
         return [int(number) for number in np.atleast_1d(value)]
 
-    def indices(self, value: Value, place: int) -> NDArray[Any] | Atom:
+    def indices(self, value: Value, column: int) -> NDArray[Any] | Atom:
         """Return a column of index tuples: numbers, or the atom of which each is the position."""
         if not isinstance(value, Symbolic):
             if value.dtype.kind not in "iu":
                 raise CannotRunError(f"{self.label} needs integer indices")
-            return value[..., place]
+            return value[..., column]
         if not _is_integer(value):
             raise Refusal(f"{self.label} takes an index that is computed from the boxes", depth=2)
-        unique, inverse = np.unique(value.ids[..., place], return_inverse=True)
+        unique, inverse = np.unique(value.ids[..., column], return_inverse=True)
         sizes = [self.size_at(int(position)) for position in unique]
         numbers = [_sizes.number_of(size) for size in sizes]
         if None not in numbers:

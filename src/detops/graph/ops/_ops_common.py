@@ -104,13 +104,13 @@ def reduce(run: Run, node: Node, value: Value, axes: Sequence[int] | None, keep:
         picked = None if axes is None else tuple(axes)
         return [np.asarray(function(value, axis=picked, keepdims=keep), dtype=value.dtype)]
     rank = len(run.axes(value))
-    places = range(rank) if axes is None else {_layout.place_of(axis, rank) for axis in axes}
-    for place in sorted(places, reverse=True):
-        pieces = _layout.split(run, value, place, [1] * _sizes.num_cells(run.axes(value)[place]))
+    chosen = range(rank) if axes is None else {_layout.normalize_axis(axis, rank) for axis in axes}
+    for axis in sorted(chosen, reverse=True):
+        pieces = _layout.split(run, value, axis, [1] * _sizes.num_cells(run.axes(value)[axis]))
         if not pieces:
             raise Refusal(f"{node.label} ({node.op}) reduces nothing")
         value = functools.reduce(lambda left, right: _reduced(run, kind, left, right), pieces)
-        value = value if keep else _layout.squeeze(run, value, [place])
+        value = value if keep else _layout.squeeze(run, value, [axis])
     return [value]
 
 
@@ -192,7 +192,7 @@ def gather(run: Run, node: Node, value: Value, indices: Any, axis: int) -> Seque
     """Gather along an axis."""
     if isinstance(indices, Symbolic):
         raise Refusal(f"{node.label} takes an index that is computed from the boxes or from an open size")
-    return [_layout.take(run, value, _layout.place_of(axis, len(run.axes(value))), indices)]
+    return [_layout.take(run, value, _layout.normalize_axis(axis, len(run.axes(value))), indices)]
 
 
 def python_slice(start: int | None, stop: int | None, step: int, size: int) -> slice:

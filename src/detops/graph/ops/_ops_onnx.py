@@ -10,7 +10,7 @@ import numpy as np
 from detops.graph._finding import CannotRunError, Refusal
 from detops.graph.model._graph import Node
 from detops.graph.ops import _layout, _ops_common
-from detops.graph.ops._layout import place_of
+from detops.graph.ops._layout import normalize_axis
 from detops.graph.ops._ops import Function, Run, Symbolic, Table, register
 from detops.graph.ops._ops_common import ADD, MULTIPLY, SUBTRACT, bound, combine, divide, truncated_division
 from detops.graph.symbols import _sizes
@@ -89,9 +89,9 @@ def _reshape(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     as_it_is = bool(node.attributes.get("allowzero", 0))
     if not as_it_is:
         sizes = [_sizes.size_of(axis) for axis in run.axes(values[0])]
-        if any(place >= len(sizes) for place, size in enumerate(wanted) if not size):
+        if any(index >= len(sizes) for index, size in enumerate(wanted) if not size):
             raise CannotRunError(f"{node.label} copies the size of an axis that isn't there")
-        wanted = [size or sizes[place] for place, size in enumerate(wanted)]
+        wanted = [size or sizes[index] for index, size in enumerate(wanted)]
     return [_layout.reshape(run, values[0], wanted, empty=as_it_is)]
 
 
@@ -100,7 +100,7 @@ def _flatten(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     axes = run.axes(values[0])
     axis = node.attributes.get("axis", 1)
     if axis != len(axes):
-        axis = place_of(axis, len(axes)) if axes else 0
+        axis = normalize_axis(axis, len(axes)) if axes else 0
     sizes = [_sizes.product_of(map(_sizes.size_of, part)) for part in (axes[:axis], axes[axis:])]
     return [_layout.reshape(run, values[0], sizes)]
 
@@ -128,21 +128,21 @@ def _unsqueeze(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 @register(ONNX, "Split", "move")
 def _split(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     axes = run.axes(values[0])
-    place, pieces = place_of(node.attributes.get("axis", 0), len(axes)), len(node.outputs)
+    axis, pieces = normalize_axis(node.attributes.get("axis", 0), len(axes)), len(node.outputs)
     given = _argument(node, values, 1, "split", 13)
     if given is not None:
         sizes = run.integers(given)
         if len(sizes) != pieces:
             raise CannotRunError(f"{node.label} has {pieces} outputs for {len(sizes)} parts")
-        return _layout.split(run, values[0], place, sizes)
-    size = number_of(_sizes.size_of(axes[place]))
+        return _layout.split(run, values[0], axis, sizes)
+    size = number_of(_sizes.size_of(axes[axis]))
     if node.version < 18 or size is None or size % pieces == 0:
-        return _layout.split_evenly(run, values[0], place, pieces)
+        return _layout.split_evenly(run, values[0], axis, pieces)
     if node.attributes.get("num_outputs", pieces) != pieces:
         raise CannotRunError(f"{node.label} has {pieces} outputs for {node.attributes['num_outputs']} parts")
     chunk = -(-size // pieces)
     sizes = [chunk] * (pieces - 1)
-    return _layout.split(run, values[0], place, [*sizes, size - sum(sizes)])
+    return _layout.split(run, values[0], axis, [*sizes, size - sum(sizes)])
 
 
 @register(ONNX, "Slice", "move")
@@ -154,15 +154,15 @@ def _slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     first, last = run.listed_sizes(starts), run.listed_sizes(ends)
     rank = len(run.axes(values[0]))
     along = list(range(len(first))) if axes is None else run.integers(axes)
-    along = [place_of(axis, rank) for axis in along]
+    along = [normalize_axis(axis, rank) for axis in along]
     stride = [1] * len(first) if steps is None else run.integers(steps)
     if not len(first) == len(last) == len(along) == len(stride) == len(set(along)) or 0 in stride:
         raise CannotRunError(f"{node.label} has unequal lists of starts, ends, axes and steps")
     value = values[0]
-    for place, start, stop, step in zip(along, first, last, stride, strict=True):
+    for axis, start, stop, step in zip(along, first, last, stride, strict=True):
         if step < 0 and (number_of(stop) or 0) >= _sizes.ENDLESS:
             raise Refusal(f"{node.label} goes backwards up to the end, which runtimes read in two ways")
-        value = _layout.cut(run, value, place, start, stop, step, _onnx_slice)
+        value = _layout.cut(run, value, axis, start, stop, step, _onnx_slice)
     return [value]
 
 
@@ -182,8 +182,8 @@ def _gather(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 @register(ONNX, "Concat", "move", data=None)
 def _concat(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    place = place_of(node.attributes.get("axis", 1), len(run.axes(values[0])))
-    return [_layout.concatenate(run, values, place)]
+    axis = normalize_axis(node.attributes.get("axis", 1), len(run.axes(values[0])))
+    return [_layout.concatenate(run, values, axis)]
 
 
 @register(ONNX, "Expand", "move")

@@ -11,7 +11,7 @@ from detops.graph._finding import CannotRunError, Refusal
 from detops.graph.model._graph import Node
 from detops.graph.model._tf_tensors import tensor_value
 from detops.graph.ops import _layout, _ops_common
-from detops.graph.ops._layout import place_of
+from detops.graph.ops._layout import normalize_axis
 from detops.graph.ops._ops import Run, Table, register
 from detops.graph.ops._ops_common import (
     ADD,
@@ -85,42 +85,42 @@ def _split(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     pieces = node.attributes["num_split"]
     if pieces <= 0:
         raise CannotRunError(f"{node.label} cuts into {pieces} parts")
-    return _layout.split_evenly(run, values[1], _place(run, values[1], values[0]), pieces)
+    return _layout.split_evenly(run, values[1], _axis(run, values[1], values[0]), pieces)
 
 
 @register(TENSORFLOW, "SplitV", "move")
 def _split_v(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    place = _place(run, values[0], values[2])
+    axis = _axis(run, values[0], values[2])
     sizes = run.integers(values[1])
     if sizes.count(-1) == 1:
-        whole = number_of(_sizes.size_of(run.axes(values[0])[place]))
+        whole = number_of(_sizes.size_of(run.axes(values[0])[axis]))
         if whole is None:
             raise Refusal(f"{node.label} cuts an axis whose size is open", depth=2)
         sizes[sizes.index(-1)] = whole - sum(sizes) - 1
-    return _layout.split(run, values[0], place, sizes)
+    return _layout.split(run, values[0], axis, sizes)
 
 
 @register(TENSORFLOW, "Unpack", "move")
 def _unpack(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    place, count = place_of(node.attributes.get("axis", 0), len(run.axes(values[0]))), node.attributes["num"]
-    pieces = _layout.split(run, values[0], place, [1] * min(count, 1 << 16))
-    return [_layout.squeeze(run, piece, [place]) for piece in pieces]
+    axis, count = normalize_axis(node.attributes.get("axis", 0), len(run.axes(values[0]))), node.attributes["num"]
+    pieces = _layout.split(run, values[0], axis, [1] * min(count, 1 << 16))
+    return [_layout.squeeze(run, piece, [axis]) for piece in pieces]
 
 
 @register(TENSORFLOW, "Pack", "move", data=None)
 def _pack(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    place = place_of(node.attributes.get("axis", 0), len(run.axes(values[0])) + 1)
-    return [_layout.concatenate(run, [_layout.insert(run, value, [place]) for value in values], place)]
+    axis = normalize_axis(node.attributes.get("axis", 0), len(run.axes(values[0])) + 1)
+    return [_layout.concatenate(run, [_layout.insert(run, value, [axis]) for value in values], axis)]
 
 
 @register(TENSORFLOW, "ConcatV2", "move", data=None)
 def _concat_v2(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [_layout.concatenate(run, values[:-1], _place(run, values[0], values[-1]))]
+    return [_layout.concatenate(run, values[:-1], _axis(run, values[0], values[-1]))]
 
 
 @register(TENSORFLOW, "Concat", "move", data=None)
 def _concat(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    return [_layout.concatenate(run, values[1:], _place(run, values[1], values[0]))]
+    return [_layout.concatenate(run, values[1:], _axis(run, values[1], values[0]))]
 
 
 @register(TENSORFLOW, "Slice", "move")
@@ -129,20 +129,20 @@ def _slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     begin, size = run.listed_sizes(values[1]), run.listed_sizes(values[2])
     if not len(begin) == len(size) == len(axes):
         raise CannotRunError(f"{node.label} slices {len(begin)} axes of {len(axes)}")
-    for place, (start, count) in enumerate(zip(begin, size, strict=True)):
+    for axis, (start, count) in enumerate(zip(begin, size, strict=True)):
         if number_of(count) == -1:
             stop = None
         else:
             stop = _sizes.total_of([start, count])
-            _check_within(run, start, count, stop, _sizes.size_of(axes[place]))
-        value = _layout.cut(run, value, place, start, stop, 1, python_slice)
+            _check_within(run, start, count, stop, _sizes.size_of(axes[axis]))
+        value = _layout.cut(run, value, axis, start, stop, 1, python_slice)
     return [value]
 
 
 def _check_within(run: Run, start: Poly, count: Poly, stop: Poly, whole: Poly) -> None:
     """Refuse a Slice that leaves the axis, as TensorFlow does."""
-    rest = _sizes.total_of([whole, _sizes.negative(stop)])
-    for size in (start, count, rest):
+    remaining = _sizes.total_of([whole, _sizes.negative(stop)])
+    for size in (start, count, remaining):
         if not run.sizes.is_at_least(size, 0):
             if number_of(size) is None:
                 raise Refusal(f"{run.label} slices up to a size that the axis may not have", depth=2)
@@ -163,36 +163,36 @@ def _strided_slice(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]
     used = sum(not (on["ellipsis"] or on["new_axis"]) for on in specs)
     if used > rank:
         raise CannotRunError(f"{node.label} slices {used} axes of {rank}")
-    place, dropped, added, kept = 0, [], [], 0  # the axis of the input, and what to do to the axes afterwards
+    axis, dropped, added, kept = 0, [], [], 0  # the axis of the input, and what to do to the axes afterwards
     for on, start, stop, step in zip(specs, begin, end, stride, strict=True):
         if on["ellipsis"]:
-            place, kept = place + rank - used, kept + rank - used
+            axis, kept = axis + rank - used, kept + rank - used
         elif on["new_axis"]:
             added.append(kept)
             kept += 1
         elif on["shrink_axis"]:  # which overrules begin_mask and end_mask
             if step <= 0:
                 raise CannotRunError(f"{node.label} goes backwards where it picks one element")
-            value = _pick(run, value, place, start)
-            dropped.append(place)
-            place += 1
+            value = _pick(run, value, axis, start)
+            dropped.append(axis)
+            axis += 1
         elif step == 0:
             raise CannotRunError(f"{node.label} has a stride of zero")
         else:
             ends = (None if on["begin"] else start, None if on["end"] else stop)
-            value = _layout.cut(run, value, place, *ends, step, python_slice)
-            place, kept = place + 1, kept + 1
+            value = _layout.cut(run, value, axis, *ends, step, python_slice)
+            axis, kept = axis + 1, kept + 1
     if dropped:
         value = _layout.squeeze(run, value, dropped)
     return [_layout.insert(run, value, added) if added else value]
 
 
-def _pick(run: Run, value: Any, place: int, start: Poly) -> Any:
+def _pick(run: Run, value: Any, axis: int, start: Poly) -> Any:
     """Take one element along an axis, which stays with a length of 1."""
     number = number_of(start)
     if number is None:
         raise Refusal(f"{run.label} picks where a size that is open says", depth=2)
-    return _layout.take(run, value, place, np.array([number]))
+    return _layout.take(run, value, axis, np.array([number]))
 
 
 @register(TENSORFLOW, "GatherV2 Gather", "move")
@@ -207,12 +207,12 @@ def _gather(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
 @register(TENSORFLOW, "ReverseV2", "move")
 def _reverse(run: Run, node: Node, values: Sequence[Any]) -> Sequence[Any]:
     value, axes = values[0], run.axes(values[0])
-    places = [place_of(axis, len(axes)) for axis in run.integers(values[1])]
-    if len(places) > len(set(places)):
+    chosen = [normalize_axis(axis, len(axes)) for axis in run.integers(values[1])]
+    if len(chosen) > len(set(chosen)):
         raise CannotRunError(f"{node.label} reverses an axis twice")
-    for place in places:
-        _layout.listed(axes[place], f"{node.label} reverses an axis whose size is open")
-        value = _layout.along(run, value, place, lambda cells: cells[::-1], axes[place])
+    for axis in chosen:
+        _layout.listed(axes[axis], f"{node.label} reverses an axis whose size is open")
+        value = _layout.along(run, value, axis, lambda cells: cells[::-1], axes[axis])
     return [value]
 
 
@@ -260,6 +260,6 @@ def _only(run: Run, value: Any) -> int:
     return number
 
 
-def _place(run: Run, value: Any, axis: Any) -> int:
+def _axis(run: Run, value: Any, axis: Any) -> int:
     """Return the axis that a tensor of one integer names."""
-    return place_of(_only(run, axis), len(run.axes(value)))
+    return normalize_axis(_only(run, axis), len(run.axes(value)))

@@ -38,9 +38,9 @@ class Case:
     required: bool = False  # the graph must run in it
     unequal: bool = False  # anchors have fewer boxes, though the model permits as many
 
-    def at(self, place: int, side: Side) -> Case:
-        """Return the case with another side at one place."""
-        return replace(self, sides=(*self.sides[:place], side, *self.sides[place + 1 :]))
+    def at(self, axis: int, side: Side) -> Case:
+        """Return the case with another side along one axis."""
+        return replace(self, sides=(*self.sides[:axis], side, *self.sides[axis + 1 :]))
 
 
 def possible_axes(predictions: Shape | None, anchors: Shape | None) -> list[int]:
@@ -73,17 +73,17 @@ def list_cases(predictions: Shape, anchors: Shape) -> Iterator[Case]:
         reason = "anchors are broadcast along an inner axis; DecodeBbox broadcasts them along leading ones"
         raise Refusal(reason, depth=3)
     yield usual
-    for place, side in enumerate(usual.sides):
+    for axis, side in enumerate(usual.sides):
         if side.value is None:
-            yield Case(usual.at(place, side.fixed(0)).sides)
-    places = [place for place, (ours, theirs) in enumerate(pairs) if theirs is None and (ours or 2) > 1]
-    if len(places) > MAX_OPEN:
-        raise Refusal(f"{len(places)} axes of the anchors are open, and {MAX_OPEN} are as many as a proof can try")
-    for chosen in product((False, True), repeat=len(places)):
+            yield Case(usual.at(axis, side.fixed(0)).sides)
+    open_axes = [axis for axis, (ours, theirs) in enumerate(pairs) if theirs is None and (ours or 2) > 1]
+    if len(open_axes) > MAX_OPEN:
+        raise Refusal(f"{len(open_axes)} axes of the anchors are open, and {MAX_OPEN} are as many as a proof can try")
+    for chosen in product((False, True), repeat=len(open_axes)):
         case = Case(usual.sides, unequal=True)
-        for place, spread in zip(places, chosen, strict=True):
+        for axis, spread in zip(open_axes, chosen, strict=True):
             if spread:
-                case = case.at(place, replace(case.sides[place], least=2, spread=True))
+                case = case.at(axis, replace(case.sides[axis], least=2, spread=True))
         if any(chosen):
             yield case
 

@@ -37,14 +37,14 @@ class Coefficients:
     offset: Fraction = ZERO
     added: tuple[Fraction, Fraction] = NOTHING  # to the anchor's first and last corner, before all that
 
-    def scaled(self, poly: Poly, place: int) -> Poly:
+    def scaled(self, poly: Poly, coordinate: int) -> Poly:
         """Scale and shift one prediction."""
-        product = _poly.multiply(poly, _poly.constant_poly(self.scales[place]))
-        return _poly.add(product, _poly.constant_poly(self.means[place]))
+        product = _poly.multiply(poly, _poly.constant_poly(self.scales[coordinate]))
+        return _poly.add(product, _poly.constant_poly(self.means[coordinate]))
 
-    def grown(self, poly: Poly, place: int) -> Poly:
+    def grown(self, poly: Poly, coordinate: int) -> Poly:
         """Scale, shift and bound tw or th, and take the exponential."""
-        poly = self.scaled(poly, place)
+        poly = self.scaled(poly, coordinate)
         if self.lower is not None:
             poly = _poly.maximum(poly, _poly.constant_poly(self.lower))
         if self.upper is not None:
@@ -66,12 +66,12 @@ class _Growth:
 
 def read_off(pool: Pool, outputs: NDArray[Any], rows: NDArray[Any], boxes: NDArray[Any]) -> Coefficients:
     """Read the coefficients off the first box; whether they hold for all is for the caller to compare."""
-    corners = [_of_one_box(pool, int(outputs[0, 0, place]), rows, boxes) for place in range(4)]
-    for place, corner in enumerate(corners):
+    corners = [_of_one_box(pool, int(outputs[0, 0, coordinate]), rows, boxes) for coordinate in range(4)]
+    for coordinate, corner in enumerate(corners):
         if not _exponentials(corner):
-            raise Refusal(f"no exponential reaches coordinate {place} of the output", depth=3)
+            raise Refusal(f"no exponential reaches coordinate {coordinate} of the output", depth=3)
     _check_order(corners)
-    growths = [_growth(corners[place], place) for place in (0, 1)]
+    growths = [_growth(corners[coordinate], coordinate) for coordinate in (0, 1)]
     if (growths[0].upper, growths[0].lower) != (growths[1].upper, growths[1].lower):
         raise Refusal(
             f"tw and th have different bounds: {_words(growths[0].upper)} and {_words(growths[1].upper)}",
@@ -86,15 +86,18 @@ def read_off(pool: Pool, outputs: NDArray[Any], rows: NDArray[Any], boxes: NDArr
         raise Refusal("the anchors are in center form along one axis, and in corner form along the other", depth=4)
     form = growths[0].anchor_form
     scales, means = [ZERO] * 4, [ZERO] * 4
-    for place in (0, 1):
-        terms = dict(corners[place])
-        last = ("x", ANCHOR + place + 2)
-        scales[place] = terms.get((("x", place), last), ZERO)
-        means[place] = terms.get((last,), ZERO) - (HALF if form == CORNER else ZERO)
-        scales[place + 2], means[place + 2] = growths[place].scale, growths[place].mean
+    for coordinate in (0, 1):
+        terms = dict(corners[coordinate])
+        last = ("x", ANCHOR + coordinate + 2)
+        scales[coordinate] = terms.get((("x", coordinate), last), ZERO)
+        means[coordinate] = terms.get((last,), ZERO) - (HALF if form == CORNER else ZERO)
+        scales[coordinate + 2], means[coordinate + 2] = growths[coordinate].scale, growths[coordinate].mean
     if not all(scales):
         raise Refusal("a prediction doesn't reach the output", depth=4)
-    counts = {_count(corners[place], corners[place + 2], growths[place].counted, means[place]) for place in (0, 1)}
+    counts = {
+        _count(corners[coordinate], corners[coordinate + 2], growths[coordinate].counted, means[coordinate])
+        for coordinate in (0, 1)
+    }
     if len(counts) > 1:
         raise Refusal("pixels are counted along one axis otherwise than along the other", depth=4)
     offset, added = _settled(form, *counts.pop())
@@ -131,17 +134,17 @@ def _of_one_box(pool: Pool, element: int, rows: NDArray[Any], boxes: NDArray[Any
         for source, name, shift in ((rows, "box_predictions", 0), (boxes, "anchors", ANCHOR)):
             # symbols are numbered along the memory of the tensor, which `rows` may have transposed
             first = int(source.min())
-            places = np.argwhere(source == first + symbol - pool.element(first)[1][0])
-            if not len(places):
+            indices = np.argwhere(source == first + symbol - pool.element(first)[1][0])
+            if not len(indices):
                 continue
-            if places[0][0] or places[0][1]:
-                where = f"box {int(places[0][0])}" if places[0][0] else f"class {int(places[0][1])}"
+            if indices[0][0] or indices[0][1]:
+                where = f"box {int(indices[0][0])}" if indices[0][0] else f"class {int(indices[0][1])}"
                 raise Refusal(
                     f"boxes are mixed: the first box of the output is built from {where} of {name} "
                     "(a Concat, Split, Reshape or Transpose on another axis)",
                     depth=3,
                 )
-            slots[slot] = int(places[0][2]) + shift
+            slots[slot] = int(indices[0][2]) + shift
     return _poly.relabel(poly, slots)
 
 
@@ -158,12 +161,12 @@ def _holds_exp(atom: tuple[Any, ...]) -> bool:
 def _check_order(corners: list[Poly]) -> None:
     """Find out which corner each output coordinate is: the axis from what it reads, the side from the sign."""
     order = []
-    for place, corner in enumerate(corners):
+    for coordinate, corner in enumerate(corners):
         used = _poly.used_slots(corner)
         axes = {slot % 2 for slot in used}
         if len(axes) != 1:
             raise Refusal(
-                f"both axes are mixed: coordinate {place} of the output is built from coordinates "
+                f"both axes are mixed: coordinate {coordinate} of the output is built from coordinates "
                 f"{_listed(slot for slot in used if slot < ANCHOR)} of box_predictions and "
                 f"{_listed(slot - ANCHOR for slot in used if slot >= ANCHOR)} of anchors",
                 depth=4,
@@ -173,12 +176,12 @@ def _check_order(corners: list[Poly]) -> None:
         order.append(axis + (2 if value > 0 else 0))
     if order != [0, 1, 2, 3] and sorted(order) == [0, 1, 2, 3]:
         names = ("x1", "y1", "x2", "y2")
-        raise Refusal(f"the corners come in the order {', '.join(names[place] for place in order)}", depth=4)
+        raise Refusal(f"the corners come in the order {', '.join(names[coordinate] for coordinate in order)}", depth=4)
 
 
-def _growth(corner: Poly, place: int) -> _Growth:
+def _growth(corner: Poly, coordinate: int) -> _Growth:
     """Read scale, mean and bounds out of exp(min(max(scale * t + mean, lower), upper)) * (x2 - x1 + counted) / 2."""
-    first, last = ("x", ANCHOR + place), ("x", ANCHOR + place + 2)
+    first, last = ("x", ANCHOR + coordinate), ("x", ANCHOR + coordinate + 2)
     terms = _exponentials(corner)
     for key, _ in terms:
         if any(atom[0] in ("min", "max") for atom in key):
@@ -204,9 +207,9 @@ def _growth(corner: Poly, place: int) -> _Growth:
     if atom is not None:
         inner, lower = atom[1], atom[2]
     scaled = dict(inner)
-    wanted = (("x", place + 2),)
+    wanted = (("x", coordinate + 2),)
     scale, mean = scaled.pop(wanted, Fraction(0)), scaled.pop((), Fraction(0))
-    if not scale and _poly.used_slots(inner) == {place}:
+    if not scale and _poly.used_slots(inner) == {coordinate}:
         raise Refusal("bound and exponential act on tx and ty, not on tw and th", depth=4)
     if scaled or not scale:
         raise Refusal("what stands in the exponential isn't tw or th, scaled, shifted and bounded", depth=4)
@@ -257,5 +260,5 @@ def _words(value: Fraction | None) -> str:
     return "none" if value is None else repr(float(value))
 
 
-def _listed(places: Any) -> str:
-    return ", ".join(str(place) for place in sorted(places)) or "none"
+def _listed(coordinates: Any) -> str:
+    return ", ".join(str(coordinate) for coordinate in sorted(coordinates)) or "none"

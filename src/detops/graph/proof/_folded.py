@@ -35,7 +35,7 @@ NOT_FOUND = "anchors come from more than one tensor (or were folded into constan
 class Table:
     """A constant with one row per anchor."""
 
-    place: int  # the axis of the anchors
+    axis: int  # the axis of the anchors
     cells: NDArray[Any]  # of polynomials over the slots of an anchor's four numbers, in the shape without that axis
 
 
@@ -62,10 +62,10 @@ def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | No
     columns = _Columns(run)
     last = axes[-1]
     given: dict[str, Any] = {box_predictions: Symbolic(rows, (*axes, (4,)), dtype)}
-    for name, (place, value) in tables.items():
+    for name, (axis, value) in tables.items():
         others = [axis_of([dim]) for dim in value.shape]
-        others[place] = last
-        given[name] = Symbolic(columns.of(value, place), tuple(others), value.dtype)
+        others[axis] = last
+        given[name] = Symbolic(columns.of(value, axis), tuple(others), value.dtype)
     result = evaluate(graph, run, nodes, given, target)
     if not isinstance(result, Symbolic) or result.ids.size != 4:
         raise Refusal(NOT_FOUND, depth=1)
@@ -74,20 +74,20 @@ def rebuild(graph: Graph, box_predictions: str, target: str, budget: Budget | No
     known: dict[int, Poly] = {}
     anchors = np.empty((shape[-2] or 0, 4), dtype)
     with np.errstate(all="ignore"):  # a table may hold infinities, of which no anchors are made
-        for place in (0, 1):
-            center, half_size = _center_and_half_size(outputs[place], outputs[place + 2], boxes)
+        for coordinate in (0, 1):
+            center, half_size = _center_and_half_size(outputs[coordinate], outputs[coordinate + 2], boxes)
             asked = center, _poly.add(half_size, half_size)
             corners = _poly.subtract(center, half_size), _poly.add(center, half_size)
-            known |= _solved(corners if form == CORNER else asked, place)
+            known |= _solved(corners if form == CORNER else asked, coordinate)
             middle, size = (columns.value(poly).astype(dtype) for poly in asked)
             if form == CORNER:
                 low, high = (columns.value(poly) for poly in corners)
-                anchors[:, place], anchors[:, place + 2] = _rounded(low, high, size, middle)
+                anchors[:, coordinate], anchors[:, coordinate + 2] = _rounded(low, high, size, middle)
             else:
-                anchors[:, place], anchors[:, place + 2] = middle, size
+                anchors[:, coordinate], anchors[:, coordinate + 2] = middle, size
     if not np.isfinite(anchors).all():
         raise Refusal("the anchors aren't made of finite constants", depth=7)
-    cells = {name: Table(place, columns.expressions(value, place, known)) for name, (place, value) in tables.items()}
+    cells = {name: Table(axis, columns.expressions(value, axis, known)) for name, (axis, value) in tables.items()}
     return Made(graph.free_name(target, "_anchors"), anchors, cells)
 
 
@@ -104,7 +104,7 @@ def _tables(graph: Graph, nodes: Sequence[Node], rows: int) -> dict[str, tuple[i
 def _rows(run: Run, shape: Sequence[int | None]) -> tuple[NDArray[np.int64], list[Axis]]:
     """Return the cells of predictions and their axes, without the coordinates'."""
     ids = run.pool.symbols((*(1 for _ in shape[:-1]), 4))
-    axes: list[Axis] = [() if dim == 1 else (run.atom(place, dim, 1),) for place, dim in enumerate(shape[:-1])]
+    axes: list[Axis] = [() if dim == 1 else (run.atom(axis, dim, 1),) for axis, dim in enumerate(shape[:-1])]
     return ids, axes
 
 
@@ -116,16 +116,16 @@ class _Columns:
         self._known: dict[bytes, tuple[int, Fraction]] = {}  # a symbol, and what it is multiplied by
         self._values: dict[int, NDArray[np.float64]] = {}
 
-    def _columns(self, value: NDArray[Any], place: int) -> NDArray[Any]:
-        return np.moveaxis(value, place, -1).reshape(-1, value.shape[place])
+    def _columns(self, value: NDArray[Any], axis: int) -> NDArray[Any]:
+        return np.moveaxis(value, axis, -1).reshape(-1, value.shape[axis])
 
-    def of(self, value: NDArray[Any], place: int) -> NDArray[np.int64]:
+    def of(self, value: NDArray[Any], axis: int) -> NDArray[np.int64]:
         """Return a table's cells as positions in the pool."""
         ids = []
-        for column in self._columns(value, place):
+        for column in self._columns(value, axis):
             symbol, factor = self._symbol(column)
             ids.append(self._run.pool.expression((((("x", symbol),), factor),)))
-        return np.array(ids, np.int64).reshape([1 if at == place else dim for at, dim in enumerate(value.shape)])
+        return np.array(ids, np.int64).reshape([1 if at == axis else dim for at, dim in enumerate(value.shape)])
 
     def _symbol(self, column: NDArray[Any]) -> tuple[int, Fraction]:
         key = column.tobytes()
@@ -153,15 +153,15 @@ class _Columns:
             total = total + float(number) * (self._values[key[0][1]] if key else 1.0)
         return np.asarray(total)
 
-    def expressions(self, value: NDArray[Any], place: int, known: Mapping[int, Poly]) -> NDArray[Any]:
+    def expressions(self, value: NDArray[Any], axis: int, known: Mapping[int, Poly]) -> NDArray[Any]:
         """Return a table's cells as expressions of an anchor's numbers."""
-        cells = np.empty(value.size // value.shape[place], object)
-        for at, column in enumerate(self._columns(value, place)):
+        cells = np.empty(value.size // value.shape[axis], object)
+        for at, column in enumerate(self._columns(value, axis)):
             symbol, factor = self._symbol(column)
             if symbol not in known:
                 raise Refusal("a table of constants is no part of the anchors", depth=3)
             cells[at] = _poly.multiply(known[symbol], _poly.constant_poly(factor))
-        return cells.reshape([dim for at, dim in enumerate(value.shape) if at != place])
+        return cells.reshape([dim for at, dim in enumerate(value.shape) if at != axis])
 
 
 def _center_and_half_size(low: Poly, high: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
@@ -177,15 +177,15 @@ def _parts(poly: Poly, boxes: set[int]) -> tuple[Poly, Poly]:
     alone: dict[tuple[Any, ...], Fraction] = {}
     for key, number in poly:
         exponentials = [atom for atom in key if atom[0] != "x"]
-        rest = tuple(atom for atom in key if atom[0] == "x")
+        plain = tuple(atom for atom in key if atom[0] == "x")
         if len(exponentials) == 1 and exponentials[0][0] == "exp":
-            grown[rest] = grown.get(rest, Fraction(0)) + number
-        elif not exponentials and not any(atom[1] in boxes for atom in rest):
-            alone[rest] = number
+            grown[plain] = grown.get(plain, Fraction(0)) + number
+        elif not exponentials and not any(atom[1] in boxes for atom in plain):
+            alone[plain] = number
     return tuple(sorted(grown.items())), tuple(sorted(alone.items()))
 
 
-def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
+def _solved(pair: tuple[Poly, Poly], coordinate: int) -> dict[int, Poly]:
     """Return the two columns that two numbers of an anchor are made of as expressions of these."""
     symbols = sorted(set().union(*(_poly.used_slots(poly) for poly in pair)))
     if len(symbols) != 2 or any(len(key) > 1 for poly in pair for key, _ in poly):
@@ -198,7 +198,7 @@ def _solved(pair: tuple[Poly, Poly], place: int) -> dict[int, Poly]:
         raise Refusal("an anchor's corners follow from one column of constants", depth=3)
     inverse = [[d / determinant, -b / determinant], [-c / determinant, a / determinant]]
     numbers = [
-        _poly.subtract((((("x", place + 2 * at),), Fraction(1)),), _poly.constant_poly(shift[at])) for at in (0, 1)
+        _poly.subtract((((("x", coordinate + 2 * at),), Fraction(1)),), _poly.constant_poly(shift[at])) for at in (0, 1)
     ]
     return {
         symbol: _poly.add(

@@ -64,10 +64,10 @@ def joined(graph: Graph, parts: Parts) -> tuple[Graph, str]:
     result = graph.free_name(parts.join.outputs[0], "_unbounded")
     made: list[Node] = []
     inputs: list[str] = []
-    for place, name in enumerate(parts.join.inputs):
-        source = parts.tensors[place]
+    for index, name in enumerate(parts.join.inputs):
+        source = parts.tensors[index]
         for node in reversed(_part(graph, name).moves):
-            made.append(_rewired(node, (source, *node.inputs[1:]), f"{result}_{place}_{len(made)}"))
+            made.append(_rewired(node, (source, *node.inputs[1:]), f"{result}_{index}_{len(made)}"))
             source = made[-1].outputs[0]
         inputs.append(source)
     made.append(_rewired(parts.join, inputs, result))
@@ -106,8 +106,8 @@ def _is_inserted(graph: Graph, part: _Part, join: Node) -> bool | None:
     axes = np.asarray([] if listed is None else listed)
     if len(inserting) > 1 or shape is None or axes.shape != (1,):
         return None
-    places = [int(axis) % (len(shape) + 1) for axis in (axes[0], join.attributes.get("axis", 1))]
-    return True if places[0] == places[1] else None
+    normalized = [int(axis) % (len(shape) + 1) for axis in (axes[0], join.attributes.get("axis", 1))]
+    return True if normalized[0] == normalized[1] else None
 
 
 def _rewired(node: Node, inputs: tuple[str, ...] | list[str], output: str) -> Node:
@@ -117,4 +117,4 @@ def _rewired(node: Node, inputs: tuple[str, ...] | list[str], output: str) -> No
     del raw.input[:], raw.output[:]
     raw.input.extend(inputs)
     raw.output.append(output)
-    return replace(node, inputs=tuple(inputs), outputs=(output,), raw=raw, place=-1, position=-1)
+    return replace(node, inputs=tuple(inputs), outputs=(output,), raw=raw, index=-1, position=-1)

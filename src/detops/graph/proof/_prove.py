@@ -62,7 +62,7 @@ class Proof:
     @property
     def held(self) -> tuple[Node, ...]:
         """The nodes of the graph itself, without those that were made for the proof."""
-        return tuple(node for node in self.nodes if node.place >= 0)
+        return tuple(node for node in self.nodes if node.index >= 0)
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -207,12 +207,12 @@ def _settle(claim: _Claim, case: Case, known: _Known) -> _Known:
     try:
         return _run(claim, case, known)
     except Question as question:
-        place, side = question.atom.place, case.sides[question.atom.place]
+        axis, side = question.atom.axis, case.sides[question.atom.axis]
         if side.value is not None:
-            return _settle(claim, case.at(place, replace(side, listed=True)), known)
-        longer = case.at(place, replace(side, least=2))
+            return _settle(claim, case.at(axis, replace(side, listed=True)), known)
+        longer = case.at(axis, replace(side, least=2))
         known = _settle(claim, longer, known)
-        return _settle(claim, replace(case.at(place, side.fixed(1)), required=False), known)
+        return _settle(claim, replace(case.at(axis, side.fixed(1)), required=False), known)
     except CannotRunError:
         if case.required:
             raise
@@ -252,7 +252,7 @@ def _run(claim: _Claim, case: Case, known: _Known) -> _Known:
         outputs = outputs[..., SWAPPED]
     wrong = ~run.pool.same(outputs, decode(run.pool, rows, boxes, found))
     if wrong.any():
-        row, kind, coordinate = (int(place[0]) for place in np.nonzero(wrong))
+        row, kind, coordinate = (int(index[0]) for index in np.nonzero(wrong))
         raise Refusal(
             f"coordinate {coordinate} of box {row}, class {kind}, isn't what a decode gives there "
             f"({int(wrong.sum())} of {wrong.size} elements differ)",
@@ -302,8 +302,8 @@ def _inputs(run: Run, claim: _Claim, case: Case) -> tuple[Symbolic, Symbolic]:
     run.sizes.cells = claim.width * math.prod(side.value or 1 for side in case.sides)
     right = run.pool.symbols(_with(shared, claim.axis, 4)[claim.missing :])
     axes = [
-        axis_of([side.value or 0]) if side.listed else (run.atom(place, side.value, side.least),)
-        for place, side in enumerate(case.sides)
+        axis_of([side.value or 0]) if side.listed else (run.atom(index, side.value, side.least),)
+        for index, side in enumerate(case.sides)
     ]
     shared_axes = [() if side.spread else axis for side, axis in zip(case.sides, axes, strict=True)]
     info, made = claim.graph.info, claim.made
@@ -325,8 +325,8 @@ def _filled(run: Run, made: Made | None, anchors: Symbolic) -> dict[str, Symboli
     for name, table in made.tables.items():
         ids = [run.pool.expression(_poly.relabel(poly, symbols)) for poly in table.cells.ravel()]
         axes = [axis_of([dim]) for dim in table.cells.shape]
-        axes.insert(table.place, anchors.axes[-2])
-        shape = [*table.cells.shape[: table.place], 1, *table.cells.shape[table.place :]]
+        axes.insert(table.axis, anchors.axes[-2])
+        shape = [*table.cells.shape[: table.axis], 1, *table.cells.shape[table.axis :]]
         found[name] = Symbolic(np.array(ids, np.int64).reshape(shape), tuple(axes), anchors.dtype)
     return found
 
@@ -349,14 +349,14 @@ def _check_axes(run: Run, found: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> 
 
 def _with(shape: Sequence[Any], axis: int, item: Any) -> tuple[Any, ...]:
     """Insert what stands for the coordinates' axis."""
-    place = axis % (len(shape) + 1)
-    return (*shape[:place], item, *shape[place:])
+    index = axis % (len(shape) + 1)
+    return (*shape[:index], item, *shape[index:])
 
 
 def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
     """Drop the coordinates' axis."""
-    place = axis % len(shape)
-    return (*shape[:place], *shape[place + 1 :])
+    index = axis % len(shape)
+    return (*shape[:index], *shape[index + 1 :])
 
 
 def _in_rows(ids: NDArray[np.int64], axis: int, classes: int) -> NDArray[np.int64]:
@@ -381,12 +381,12 @@ def decode(pool: Pool, rows: NDArray[np.int64], boxes: NDArray[np.int64], found:
 
     offset = np.array(pool.expression(_poly.constant_poly(found.offset))) if found.offset else None
     both = []
-    for place in (0, 1):
-        shift = pool.unary(partial(found.scaled, place=place), rows[..., place])
-        growth = pool.unary(partial(found.grown, place=place + 2), rows[..., place + 2])
+    for coordinate in (0, 1):
+        shift = pool.unary(partial(found.scaled, coordinate=coordinate), rows[..., coordinate])
+        growth = pool.unary(partial(found.grown, coordinate=coordinate + 2), rows[..., coordinate + 2])
         first, last = (
             pool.unary(partial(_poly.add, _poly.constant_poly(number)), boxes[..., at]) if number else boxes[..., at]
-            for number, at in zip(found.added, (place, place + 2), strict=True)
+            for number, at in zip(found.added, (coordinate, coordinate + 2), strict=True)
         )
         both.append(corners(compute, shift, growth, first, last, found.anchor_form, offset))
     return np.stack([ends[end] for end in (0, 1) for ends in both], axis=-1)

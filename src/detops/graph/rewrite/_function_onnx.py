@@ -184,11 +184,11 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
 
     axis = {"axis": ("axis", onnx.AttributeProto.INT)}
     body.parameters(["half", "clip", "lower", "scales_row", "means_row"])
-    scales = body.split("scales_row", [f"scale_{place}" for place in range(4)], [1] * 4, axis=0)
-    means = body.split("means_row", [f"mean_{place}" for place in range(4)], [1] * 4, axis=0)
-    parts = body.split(INPUTS[0], [f"part_{place}" for place in range(4)], [1] * 4)
-    for place, (part, scale, mean) in enumerate(zip(parts, scales, means, strict=True)):
-        unscale(body.compute, part, scale, mean, f"_{place}")
+    scales = body.split("scales_row", [f"scale_{coordinate}" for coordinate in range(4)], [1] * 4, axis=0)
+    means = body.split("means_row", [f"mean_{coordinate}" for coordinate in range(4)], [1] * 4, axis=0)
+    parts = body.split(INPUTS[0], [f"part_{coordinate}" for coordinate in range(4)], [1] * 4)
+    for coordinate, (part, scale, mean) in enumerate(zip(parts, scales, means, strict=True)):
+        unscale(body.compute, part, scale, mean, f"_{coordinate}")
     body.add("Concat", ["shifted_0", "shifted_1"], "shift", axis)
     body.add("Concat", ["shifted_2", "shifted_3"], "growth", axis)
     anchors = body.split(INPUTS[1], ["first", "last"], [2, 2])

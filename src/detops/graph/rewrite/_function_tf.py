@@ -156,7 +156,7 @@ class _Body:
     def split(self, name: str, tensor: str, axis: str, count: int = 2) -> list[str]:
         """Cut a tensor into equal parts."""
         self.add("Split", name, (axis, tensor), "output", T="$T", num_split=("i", count))
-        return [f"{name}:output:{place}" for place in range(count)]
+        return [f"{name}:output:{index}" for index in range(count)]
 
     def join(self, name: str, parts: Sequence[str], axis: str, kind: Any = "$T") -> str:
         """Put tensors together."""
@@ -217,8 +217,8 @@ def _decode_bbox_v2_inner(body: _Body) -> None:
     zero = body.integers("zero", 0)
     scales, means = (body.split(name, parts[at], zero, 4) for name, at in (("scales_4", 3), ("means_4", 4)))
     shifted = []
-    for place, part in enumerate(body.split("coordinates", INPUTS[0], axis, 4)):
-        shifted.append(unscale(body.compute, part, scales[place], means[place], f"_{place}"))
+    for coordinate, part in enumerate(body.split("coordinates", INPUTS[0], axis, 4)):
+        shifted.append(unscale(body.compute, part, scales[coordinate], means[coordinate], f"_{coordinate}"))
     shift, growth = body.join("shift", shifted[:2], axis), body.join("growth", shifted[2:], axis)
     bounded = bound_growth(body.compute, growth, parts[1], parts[2])
     _result(body, body.corners(shift, bounded, *body.split("boxes", INPUTS[1], axis)), axis)

@@ -88,10 +88,10 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
     import onnx
 
     graph = plan.graph.raw
-    places = [node.place for node in plan.graph.nodes]
+    indices = [node.index for node in plan.graph.nodes]
     surroundings = []
     for position, proof in plan.proofs.items():
-        raw = graph.node[places[position]]
+        raw = graph.node[indices[position]]
         node = make_node(proof, opset, raw.name)
         node.doc_string = raw.doc_string
         node.metadata_props.extend(raw.metadata_props)
@@ -100,25 +100,25 @@ def _apply_to_graph(plan: Plan, opset: int) -> None:
         raw.CopyFrom(node)
         if proof.made is not None:
             graph.initializer.append(onnx.numpy_helper.from_array(proof.made.anchors, proof.made.name))
-    for place in sorted((places[position] for position in plan.dead), reverse=True):
-        del graph.node[place]
+    for index in sorted((indices[position] for position in plan.dead), reverse=True):
+        del graph.node[index]
     for output, before, after in surroundings:
         _surround(graph, output, before, after)
     inputs = {value.name for value in graph.input}
     for entries in (graph.initializer, graph.value_info):
-        for place in reversed(range(len(entries))):
-            if entries[place].name in plan.unread and entries[place].name not in inputs:
-                del entries[place]
+        for index in reversed(range(len(entries))):
+            if entries[index].name in plan.unread and entries[index].name not in inputs:
+                del entries[index]
 
 
 def _reshapes(graph: Graph, proof: Proof, node: Any) -> tuple[list[Any], list[Any]]:
     """Let a node read and write boxes as the graph doesn't have them; return the nodes that go before and after it."""
     before: list[Any] = []
     after: list[Any] = []
-    for place, name in enumerate((proof.box_predictions, proof.anchors)):
+    for index, name in enumerate((proof.box_predictions, proof.anchors)):
         if name in proof.rows:
-            node.input[place] = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
-            before += _reshape(name, node.input[place], [-1, 4])
+            node.input[index] = graph.free_name(proof.decoded_boxes, f"_rows_{index}")
+            before += _reshape(name, node.input[index], [-1, 4])
     if proof.corners_added is not None:
         added = graph.free_name(proof.decoded_boxes, "_counted")
         before += _add(node.input[1], added, proof.corners_added)
@@ -172,10 +172,10 @@ def _cut_out(source: str, parts: Parts) -> list[Any]:
 
     made = []
     ends = np.cumsum(parts.sizes)
-    for place, (name, size, end) in enumerate(zip(parts.tensors, parts.sizes, ends, strict=True)):
-        index = np.array(place) if parts.inserted else np.arange(end - size, end)
+    for corner, (name, size, end) in enumerate(zip(parts.tensors, parts.sizes, ends, strict=True)):
+        index = np.array(corner) if parts.inserted else np.arange(end - size, end)
         value = onnx.numpy_helper.from_array(index)
-        listed = onnx.helper.make_node("Constant", [], [f"{source}_at_{place}"], value=value)
+        listed = onnx.helper.make_node("Constant", [], [f"{source}_at_{corner}"], value=value)
         picked = onnx.helper.make_node("Gather", [source, listed.output[0]], [name], name=name, axis=parts.axis)
         made += [listed, picked]
     return made
@@ -203,8 +203,8 @@ def _surround(graph: Any, output: str, before: list[Any], after: list[Any]) -> N
     """Put nodes before and after the one that now makes an output."""
     if not before and not after:
         return
-    place = next(place for place, node in enumerate(graph.node) if output in node.output)
+    index = next(index for index, node in enumerate(graph.node) if output in node.output)
     for node in reversed(after):
-        graph.node.insert(place + 1, node)
+        graph.node.insert(index + 1, node)
     for node in reversed(before):
-        graph.node.insert(place, node)
+        graph.node.insert(index, node)

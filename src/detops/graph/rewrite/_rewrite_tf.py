@@ -23,13 +23,13 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
     """Carry the plans out on `graph_def`, which they were made from."""
     for plan in plans:
         for position, proof in plan.proofs.items():
-            place = plan.graph.nodes[position].place
-            node = _new_node(plan, proof, graph_def.node[place])
-            graph_def.node[place].CopyFrom(_surrounded(graph_def, plan.graph, proof, node))
+            index = plan.graph.nodes[position].index
+            node = _new_node(plan, proof, graph_def.node[index])
+            graph_def.node[index].CopyFrom(_surrounded(graph_def, plan.graph, proof, node))
             if proof.made is not None:
                 _add_constant(graph_def, proof.made.name, proof.made.anchors)
-        for place in sorted((plan.graph.nodes[position].place for position in plan.dead), reverse=True):
-            del graph_def.node[place]
+        for index in sorted((plan.graph.nodes[position].index for position in plan.dead), reverse=True):
+            del graph_def.node[index]
     proofs = [proof for plan in plans for proof in plan.proofs.values()]
     for operator in dict.fromkeys(proof.parameters.operator for proof in proofs):
         add_function(graph_def, [proof for proof in proofs if proof.parameters.operator == operator])
@@ -37,11 +37,11 @@ def apply(graph_def: Any, plans: Sequence[Plan]) -> None:
 
 def _surrounded(graph_def: Any, graph: Graph, proof: Proof, node: Any) -> Any:
     """Let a node read and write boxes where the graph has other axes; return the node that makes the output."""
-    for place, name in enumerate((proof.box_predictions, proof.anchors)):
+    for index, name in enumerate((proof.box_predictions, proof.anchors)):
         if name in proof.rows:
-            rows = graph.free_name(proof.decoded_boxes, f"_rows_{place}")
+            rows = graph.free_name(proof.decoded_boxes, f"_rows_{index}")
             graph_def.node.add().CopyFrom(_reshape(graph_def, name, rows, [-1, 4], proof))
-            node.input[place] = rows.removesuffix(":0")
+            node.input[index] = rows.removesuffix(":0")
     if proof.corners_added is not None:
         node.input[1] = _add(graph_def, graph, proof, node.input[1], proof.corners_added)
     if proof.alike:

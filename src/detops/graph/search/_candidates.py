@@ -20,7 +20,7 @@ MAX_CHOICES = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """One place where corners are joined, with the tensors that the proof may take as inputs and output."""
+    """A node where corners are joined, with the tensors that the proof may take as inputs and output."""
 
     exponentials: tuple[Node, ...]
     join: Node
@@ -30,7 +30,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Place:
+class Seed:
     """A join that an exponential or two lead to."""
 
     join: Node
@@ -42,7 +42,7 @@ class Place:
         return Candidate(self.exponentials, self.join, (), (), (self.join.outputs[0],))
 
 
-def find_places(graph: Graph, budget: Budget) -> Iterator[Place]:
+def find_seeds(graph: Graph, budget: Budget) -> Iterator[Seed]:
     """Yield where candidates may be, in the order of the joins; end with a Refusal where they are too many."""
     exponentials = [
         node
@@ -68,10 +68,10 @@ def find_places(graph: Graph, budget: Budget) -> Iterator[Place]:
     except Refusal as refusal:
         refused = refusal
     for position, reaching in sorted(joins.items()):
-        places = {node.position for node in reaching}
-        nearest = [node for node in reaching if places.isdisjoint(later[node.position])]
+        positions = {node.position for node in reaching}
+        nearest = [node for node in reaching if positions.isdisjoint(later[node.position])]
         if len(nearest) <= 2:
-            yield Place(graph.nodes[position], tuple(nearest))
+            yield Seed(graph.nodes[position], tuple(nearest))
     if refused is not None:
         raise refused
 
@@ -84,16 +84,16 @@ def _gathered(lists: Iterable[Sequence[int]], budget: Budget) -> set[int]:
     return found
 
 
-def candidate_at(graph: Graph, place: Place, budget: Budget) -> Candidate:
+def candidate_at(graph: Graph, seed: Seed, budget: Budget) -> Candidate:
     """Return what the proof may take as inputs and output of the decode that ends at a join."""
-    sizes = [size for node in place.exponentials for size in _multipliers(graph, node, budget)]
-    entries = [node.inputs[0] for node in place.exponentials]
+    sizes = [size for node in seed.exponentials for size in _multipliers(graph, node, budget)]
+    entries = [node.inputs[0] for node in seed.exponentials]
     return Candidate(
-        exponentials=place.exponentials,
-        join=place.join,
+        exponentials=seed.exponentials,
+        join=seed.join,
         predictions=tuple(reversed(bottlenecks(graph, entries, budget))),
         anchors=tuple(reversed(bottlenecks(graph, sizes, budget))),
-        targets=tuple(reversed(_extensions(graph, place.join.outputs[0]))),
+        targets=tuple(reversed(_extensions(graph, seed.join.outputs[0]))),
     )
 
 

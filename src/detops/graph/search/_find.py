@@ -13,7 +13,7 @@ from detops.graph.ops._evaluate import cone
 from detops.graph.proof._folded import NOT_FOUND, rebuild
 from detops.graph.proof._parts import find_parts, joined
 from detops.graph.proof._prove import Proof, prove
-from detops.graph.search._candidates import Candidate, Place, candidate_at, find_places
+from detops.graph.search._candidates import Candidate, Seed, candidate_at, find_seeds
 from detops.graph.search._named import named_decodes
 from detops.graph.search._scope import common_scope, excluded, fitting_scopes, nodes_in, parents_of
 from detops.graph.symbols._expressions import MAX_WORK, Budget
@@ -38,13 +38,13 @@ def find_in(graph: Graph) -> list[Result]:
     claimed: set[int] = set()
     results: list[Result] = []
     refused: dict[int, tuple[Candidate, Refusal]] = {}
-    for place in _places(graph, results):
-        keys = [node.position for node in place.exponentials]
+    for seed in _seeds(graph, results):
+        keys = [node.position for node in seed.exponentials]
         if claimed.intersection(keys):
             continue
-        candidate = place.bare
+        candidate = seed.bare
         try:
-            candidate = candidate_at(graph, place, whole)
+            candidate = candidate_at(graph, seed, whole)
             proof = _best_proof(graph, candidate, whole)
             _check_surroundings(graph, proof)
         except Refusal as refusal:
@@ -62,18 +62,18 @@ def find_in(graph: Graph) -> list[Result]:
     results += _scopes_without_decode(graph, results)
     taken = {label for result in results for label in result.finding.nodes}
     results += [Result(finding, None, graph) for finding in named_decodes(graph, taken)]
-    return sorted(results, key=lambda result: _place(graph, result.finding))
+    return sorted(results, key=lambda result: _position(graph, result.finding))
 
 
-def _places(graph: Graph, results: list[Result]) -> Iterator[Place]:
+def _seeds(graph: Graph, results: list[Result]) -> Iterator[Seed]:
     """Yield where candidates may be; a result says so where a graph has too many to find them all."""
     try:
-        yield from find_places(graph, Budget(FIND_WORK))
+        yield from find_seeds(graph, Budget(FIND_WORK))
     except Refusal as refusal:
         results.append(Result(Finding("", (), reason=refusal.reason), None, graph))
 
 
-def _place(graph: Graph, finding: Finding) -> int:
+def _position(graph: Graph, finding: Finding) -> int:
     node = graph.producer.get(finding.decoded_boxes or "")
     return len(graph.nodes) if node is None else node.position
 
@@ -202,10 +202,10 @@ def _excluded_in_scope(graph: Graph, nodes: Sequence[Node], budget: Budget) -> t
 
 def _check_transposes(graph: Graph, candidate: Candidate, proof: Proof) -> None:
     """Refuse a decode between Transposes of which the last doesn't undo the first ones."""
-    place = candidate.targets.index(proof.decoded_boxes)
-    if not place:
+    index = candidate.targets.index(proof.decoded_boxes)
+    if not index:
         return
-    ends = (proof.box_predictions, proof.anchors, candidate.targets[place - 1])
+    ends = (proof.box_predictions, proof.anchors, candidate.targets[index - 1])
     around = [graph.producer.get(tensor) for tensor in ends]
     if all(node is not None and node.op == "Transpose" for node in around):
         labels = [node.label for node in around if node is not None]

@@ -52,7 +52,7 @@ class _Leaf:
     start: int
     shape: tuple[int, ...]
 
-    def places(self, symbols: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    def indices(self, symbols: Sequence[int]) -> dict[int, tuple[int, ...]]:
         """Return where each of some symbols lies, without those of other tensors."""
         here = [symbol for symbol in symbols if 0 <= symbol - self.start < math.prod(self.shape)]
         return {symbol: tuple(map(int, np.unravel_index(symbol - self.start, self.shape))) for symbol in here}
@@ -86,7 +86,7 @@ def _bounded_or_not(graph: Graph, join: Node, budget: Budget) -> tuple[Finding, 
     budget.spend(len(graph.nodes))
     wider, target = joined(graph, parts)
     finding, nodes = _named(wider, wider.producer[target], budget)
-    held = [node for node in nodes if node.place >= 0]
+    held = [node for node in nodes if node.index >= 0]
     labels = tuple(node.label for node in held)
     return replace(finding, scope=common_scope(held), nodes=labels, decoded_boxes=join.outputs[0]), held
 
@@ -210,25 +210,25 @@ def _form_at(run: Run, value: Any, join: Node, leaves: Sequence[_Leaf]) -> tuple
 def _form_of(polys: Sequence[Poly], leaves: Sequence[_Leaf]) -> tuple[str, str]:
     """Return the name of what four elements are, and the tensor that holds the predictions; or refuse."""
     for leaf in leaves if len(polys) == 4 else ():
-        places = leaf.places([symbol for poly in polys for symbol in _poly.used_slots(poly)])
-        for name, test in FORMS.items() if len(places) >= 4 else ():
-            if test(polys, places):
+        indices = leaf.indices([symbol for poly in polys for symbol in _poly.used_slots(poly)])
+        for name, test in FORMS.items() if len(indices) >= 4 else ():
+            if test(polys, indices):
                 return name, leaf.name
     raise Refusal("this is no form that has a name")
 
 
-def _order(atoms: Sequence[int], places: dict[int, tuple[int, ...]]) -> list[int] | None:
+def _order(atoms: Sequence[int], indices: dict[int, tuple[int, ...]]) -> list[int] | None:
     """Return the order in which four symbols lie along one axis of the predictions, None where they don't."""
-    found = np.array([places[symbol] for symbol in atoms])
+    found = np.array([indices[symbol] for symbol in atoms])
     varying = np.flatnonzero((found != found[0]).any(axis=0))
     if len(set(atoms)) < 4 or len(varying) != 1:
         return None
     return [int(rank) for rank in np.argsort(np.argsort(found[:, varying[0]]))]
 
 
-def _alone(poly: Poly, places: dict[int, tuple[int, ...]]) -> int | None:
+def _alone(poly: Poly, indices: dict[int, tuple[int, ...]]) -> int | None:
     """Return the one symbol of the predictions that a polynomial reads, None where there is another number of them."""
-    symbols = [symbol for symbol in _poly.used_slots(poly) if symbol in places]
+    symbols = [symbol for symbol in _poly.used_slots(poly) if symbol in indices]
     return symbols[0] if len(symbols) == 1 else None
 
 
@@ -242,16 +242,18 @@ def _half(poly: Poly) -> Poly:
     return _poly.multiply(poly, _poly.constant_poly(HALF))
 
 
-def _distances(polys: Sequence[Poly], places: dict[int, tuple[int, ...]], wanted: Sequence[int]) -> bool:
+def _distances(polys: Sequence[Poly], indices: dict[int, tuple[int, ...]], wanted: Sequence[int]) -> bool:
     """Tell whether corners are a point less and plus a prediction each."""
-    symbols = [_alone(poly, places) for poly in polys]
+    symbols = [_alone(poly, indices) for poly in polys]
     if None in symbols:
         return False
-    if _order([symbol for symbol in symbols if symbol is not None], places) != list(wanted):
+    if _order([symbol for symbol in symbols if symbol is not None], indices) != list(wanted):
         return False
     for low, high in ((0, 2), (1, 3)):
-        parts = [_split(polys[place], symbols[place] or 0) for place in (low, high)]
-        ours, theirs = (_renamed(part[0], symbols[place] or 0) for part, place in zip(parts, (low, high), strict=True))
+        parts = [_split(polys[coordinate], symbols[coordinate] or 0) for coordinate in (low, high)]
+        ours, theirs = (
+            _renamed(part[0], symbols[coordinate] or 0) for part, coordinate in zip(parts, (low, high), strict=True)
+        )
         if parts[0][1] != parts[1][1] or _poly.add(ours, theirs) != _poly.ZERO:
             return False
         if any(value > 0 for _, value in ours if len(ours) == 1):
@@ -267,33 +269,33 @@ def _renamed(poly: Poly, symbol: int) -> Poly:
 
 def _corners(polys: Sequence[Poly]) -> list[Poly]:
     """Return the corners of what is given as center and size."""
-    pairs = [(polys[place], _half(polys[place + 2])) for place in (0, 1)]
+    pairs = [(polys[coordinate], _half(polys[coordinate + 2])) for coordinate in (0, 1)]
     return [_poly.subtract(*pair) for pair in pairs] + [_poly.add(*pair) for pair in pairs]
 
 
-def _ltrb(polys: Sequence[Poly], places: dict[int, tuple[int, ...]]) -> bool:
-    return any(_distances(each, places, (0, 1, 2, 3)) for each in (polys, _corners(polys)))
+def _ltrb(polys: Sequence[Poly], indices: dict[int, tuple[int, ...]]) -> bool:
+    return any(_distances(each, indices, (0, 1, 2, 3)) for each in (polys, _corners(polys)))
 
 
-def _tblr(polys: Sequence[Poly], places: dict[int, tuple[int, ...]]) -> bool:
-    return _distances(polys, places, (2, 0, 3, 1))
+def _tblr(polys: Sequence[Poly], indices: dict[int, tuple[int, ...]]) -> bool:
+    return _distances(polys, indices, (2, 0, 3, 1))
 
 
-def _cxcywh(polys: Sequence[Poly], places: dict[int, tuple[int, ...]]) -> bool:
+def _cxcywh(polys: Sequence[Poly], indices: dict[int, tuple[int, ...]]) -> bool:
     """Tell whether corners are a center less and plus half a size, each of one prediction."""
-    centers = [_half(_poly.add(polys[place], polys[place + 2])) for place in (0, 1)]
-    sizes = [_poly.subtract(polys[place + 2], polys[place]) for place in (0, 1)]
-    symbols = [_alone(poly, places) for poly in (*centers, *sizes)]
+    centers = [_half(_poly.add(polys[coordinate], polys[coordinate + 2])) for coordinate in (0, 1)]
+    sizes = [_poly.subtract(polys[coordinate + 2], polys[coordinate]) for coordinate in (0, 1)]
+    symbols = [_alone(poly, indices) for poly in (*centers, *sizes)]
     if None in symbols or any(len(poly) != 1 or poly[0][1] < 0 for poly in (*centers, *sizes)):
         return False
     listed = [symbol for symbol in symbols if symbol is not None]
     same = [_renamed(poly, symbol) for poly, symbol in zip((*centers, *sizes), listed, strict=True)]
-    return _order(listed, places) == [0, 1, 2, 3] and same[0] == same[2] and same[1] == same[3]
+    return _order(listed, indices) == [0, 1, 2, 3] and same[0] == same[2] and same[1] == same[3]
 
 
-def _yolo(polys: Sequence[Poly], places: dict[int, tuple[int, ...]]) -> bool:
+def _yolo(polys: Sequence[Poly], indices: dict[int, tuple[int, ...]]) -> bool:
     """Tell whether centers are linear in a prediction each, and sizes an exponential or a square of one."""
-    symbols = [_alone(poly, places) for poly in polys]
+    symbols = [_alone(poly, indices) for poly in polys]
     if None in symbols or any(len(poly) != 1 for poly in polys[2:]):
         return False
     listed = [symbol for symbol in symbols if symbol is not None]
@@ -305,7 +307,7 @@ def _yolo(polys: Sequence[Poly], places: dict[int, tuple[int, ...]]) -> bool:
         any(atom[0] == "exp" for atom in poly[0][0]) or poly[0][0].count(("x", symbol)) == 2
         for poly, symbol in zip(polys[2:], listed[2:], strict=True)
     )
-    return linear and grown and _order(listed, places) == [0, 1, 2, 3]
+    return linear and grown and _order(listed, indices) == [0, 1, 2, 3]
 
 
 FORMS: dict[str, Callable[[Sequence[Poly], dict[int, tuple[int, ...]]], bool]] = {

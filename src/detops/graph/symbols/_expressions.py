@@ -169,12 +169,12 @@ def _merge(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
     ordered = np.take_along_axis(both, order, axis=1)
     fresh = ordered >= 0
     fresh[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    places = np.cumsum(fresh, axis=1) - 1
-    if places.size and places.max() >= WIDTH:
+    slots = np.cumsum(fresh, axis=1) - 1
+    if slots.size and slots.max() >= WIDTH:
         raise Refusal(f"an output element mixes more than {WIDTH} input elements", depth=2)
     ranks = np.empty_like(both)
-    np.put_along_axis(ranks, order, np.where(ordered >= 0, places, -1), axis=1)
+    np.put_along_axis(ranks, order, np.where(ordered >= 0, slots, -1), axis=1)
     merged = np.full((len(both), WIDTH + 1), -1, np.int64)
     rows, columns = np.nonzero(fresh)
-    merged[rows, places[rows, columns]] = ordered[rows, columns]
+    merged[rows, slots[rows, columns]] = ordered[rows, columns]
     return merged, ranks

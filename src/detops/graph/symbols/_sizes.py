@@ -25,7 +25,7 @@ MAX_NUMBER = {4: 1 << 16, 8: 1 << 31}  # what may be added to a size, by the byt
 class Atom:
     """A run of positions that a proof doesn't tell apart."""
 
-    place: int  # the axis of box_predictions that it is
+    axis: int  # the axis of box_predictions that it is
     value: int | None  # how long it is, where the model says so
     least: int
     symbol: int  # stands for its length, where the model leaves it open
@@ -126,11 +126,11 @@ def quotient(left: Poly, right: Poly) -> Poly | None:
     divisor, symbols = monomial(right)
     terms = []
     for key, value in left:
-        rest = Counter(key)
-        rest.subtract({("x", symbol): count for symbol, count in symbols.items()})
-        if value % divisor or any(count < 0 for count in rest.values()):
+        exponents = Counter(key)
+        exponents.subtract({("x", symbol): count for symbol, count in symbols.items()})
+        if value % divisor or any(count < 0 for count in exponents.values()):
             return None
-        terms.append((tuple(sorted(rest.elements())), value / divisor))
+        terms.append((tuple(sorted(exponents.elements())), value / divisor))
     return tuple(sorted(terms))
 
 
@@ -175,8 +175,8 @@ class Sizes:
 
     def is_at_least(self, size: Poly, least: int) -> bool:
         """Tell whether an expression is proved to reach a number at all sizes."""
-        rest = _poly.subtract(size, of_number(least))
-        return all(value > 0 for _, value in self._from_least(rest))
+        surplus = _poly.subtract(size, of_number(least))
+        return all(value > 0 for _, value in self._from_least(surplus))
 
     def equal(self, left: Poly, right: Poly) -> bool | None:
         """Tell whether two expressions are the same at all sizes, or at none; None: at some."""
@@ -234,26 +234,26 @@ def ask_for_cells(axis: Sequence[Factor], reason: str) -> None:
 
 def regroup(factors: Sequence[Factor], wanted: Sequence[Poly]) -> list[Axis]:
     """Deal factors out, in their order, to axes of the wanted sizes (whose product they have)."""
-    rest = list(reversed(axis_of(factors)))
+    remaining = list(reversed(axis_of(factors)))
     axes = []
     for size in wanted:
         number, symbols = monomial(size)
         axis: list[Factor] = []
         while number != 1 or symbols:
-            if not rest:
+            if not remaining:
                 raise Refusal("boxes are mixed: a Reshape doesn't fit what it reshapes", depth=3)
-            factor = rest.pop()
+            factor = remaining.pop()
             if isinstance(factor, Atom) and factor.value is None:
                 if not symbols[factor.symbol]:
-                    raise _misfit([*axis, factor, *rest])
+                    raise _misfit([*axis, factor, *remaining])
                 symbols -= Counter([factor.symbol])
             else:
                 length = factor if isinstance(factor, int) else factor.value or 1
                 part = length if number % length == 0 else number
                 if part == 1 or length % part or (part < length and isinstance(factor, Atom)):
-                    raise _misfit([*axis, factor, *rest])
+                    raise _misfit([*axis, factor, *remaining])
                 if part < length:
-                    rest.append(length // part)
+                    remaining.append(length // part)
                     factor = part
                 number //= part
             axis.append(factor)
@@ -279,7 +279,7 @@ def shown(axis: Axis) -> str:
     parts = [
         str(factor)
         if isinstance(factor, int)
-        else names[factor.place % len(names)]
+        else names[factor.axis % len(names)]
         if factor.value is None
         else str(factor.value)
         for factor in axis
