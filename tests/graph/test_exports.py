@@ -43,6 +43,25 @@ def test_export_is_fused(name: str) -> None:
         assert run(model, empty)[0].shape == run(fused, empty)[0].shape == wanted[:0].shape
 
 
+def test_mmdetection_s_yolox_is_fused() -> None:
+    """Its points and strides are centers and sizes."""
+    model = onnx.load(EXPORTS / "mm_yolox.ts.onnx")
+    fused, (finding,) = fuse_decode_bbox(model)
+    assert (finding.fused, finding.anchor_form, finding.decode_clip, finding.decoded_boxes) == (
+        True,
+        "center",
+        None,
+        "out",
+    )
+    random = np.random.default_rng(0)
+    feeds = {"a": random.normal(size=(1, 8, 8, 8)), "c": random.normal(size=(1, 8, 4, 4))}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    before = run(model, feeds)[0]
+    np.testing.assert_allclose(
+        run(fused, feeds)[0], before, rtol=0, atol=8 * np.finfo(np.float32).eps * np.abs(before).max()
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("dist.ts", "distances"), ("dist.dyn", "distances")],

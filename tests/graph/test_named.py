@@ -19,15 +19,29 @@ EXPORTS = {
     "form_fcos.ts": [("ltrb", "d", "p", "Concat")],
     "dist.ts": [("ltrb", "d", "b", "Concat")],
     "dist.dyn": [("ltrb", "d", "b", "Concat")],
-    "form_yolov8.ts": [("ltrb", "/d/Conv_output_0", None, "Mul")],
+    "form_yolov8.ts": [("dfl", "/Transpose_1_output_0", None, "Mul")],
+    "form_yolov6.ts": [("dfl", "/Concat_19_output_0", None, "Concat")],
+    "form_ppyoloe.ts": [("dfl", "/Reshape_4_output_0", None, "Mul")],
+    "form_nanodet.ts": [("dfl", "/Reshape_1_output_0", None, "Concat"), ("dfl", "/Reshape_6_output_0", None, "Concat")],
     "form_tblr.ts": [("tblr", "d", "b", "Reshape")],
     "form_detr.ts": [("cxcywh", "/Sigmoid_output_0", None, "Concat")],
+    "form_rtdetr.ts": [("cxcywh", "/Sigmoid_output_0", None, "Concat")],
+    "form_yolov3.ts": [("yolo", f"/m.{level}/Conv_output_0", None, "Reshape") for level in (0, 1)],
+    "form_yolov3_corners.ts": [("yolo", f"/m.{level}/Conv_output_0", None, "Reshape") for level in (0, 1)],
+    "form_yolov3_in_place.ts": [("yolo", f"/m.{level}/Conv_output_0", None, "ScatterND") for level in (0, 1)],
+    "form_yolov4.ts": [("yolo", "o", None, "Reshape")],
+    "form_yolov7.ts": [
+        ("yolo", "/Sigmoid_output_0", None, "Reshape"),
+        ("yolo", "/Sigmoid_1_output_0", None, "Reshape"),
+    ],
     "form_yolox.ts": [("yolo", "/Concat_4_output_0", None, "Concat")],
     "form_yolov5.ts": [
         ("yolo", "/Sigmoid_output_0", None, "Reshape"),
         ("yolo", "/Sigmoid_1_output_0", None, "Reshape"),
     ],
 }
+# what of a network a form has inside: the mean of a distribution, and the sigmoid that YOLOv3 has on centers alone
+INSIDE = {"dfl": {"Conv", "MatMul", "Softmax"}, "yolo": {"Sigmoid"}}
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -42,9 +56,9 @@ def test_exported_form_has_a_name(name: str) -> None:
     assert found == EXPORTS[name]
     for finding in findings:
         assert (finding.fused, finding.operator) == (False, None)
-        assert "DecodeBbox" in finding.reason or finding.form in ("cxcywh", "yolo")
+        assert "DecodeBbox" in finding.reason or finding.form == "cxcywh"
         held = {makers[label].op_type if label in makers else label for label in finding.nodes}
-        assert not held & {"Conv", "Sigmoid", "Softmax"}
+        assert not held & ({"Conv", "MatMul", "Sigmoid", "Softmax"} - INSIDE.get(finding.form, set()))
     assert set(leave_alone(findings)) == {label for finding in findings for label in finding.nodes}
 
 
@@ -142,3 +156,34 @@ def test_named_decodes_don_t_hide_others() -> None:
     """What a decode holds that is found or refused has no second name: SSD joins centers and sizes on the way."""
     findings: list[Any] = find_decode_bbox(DATA / "exports" / "ssd_center.ts.onnx")
     assert [(finding.form, finding.fused) for finding in findings] == [("delta", True)]
+
+
+def test_a_refused_decode_hides_what_it_joins_on_the_way() -> None:
+    model = onnx.load(DATA / "exports" / "ssd_center.ts.onnx")
+    (half,) = [node for node in model.graph.node if "/Constant_26_output_0" in node.output]
+    half.attribute[0].t.CopyFrom(numpy_helper.from_array(np.float32(3)))
+    (finding,) = find_decode_bbox(model)
+    assert (finding.form, finding.fused, finding.decoded_boxes) == ("", False, "out")
+
+
+def test_a_mean_with_weights_that_do_not_grow_evenly_is_part_of_the_network() -> None:
+    model = onnx.load(DATA / "exports" / "form_yolov8.ts.onnx")
+    (weight,) = [tensor for tensor in model.graph.initializer if tensor.name == "d.weight"]
+    values = numpy_helper.to_array(weight).copy()
+    values.flat[-1] += 1
+    weight.CopyFrom(numpy_helper.from_array(values, "d.weight"))
+    (finding,) = find_decode_bbox(model)
+    assert (finding.form, finding.box_predictions) == ("ltrb", "/d/Conv_output_0")
+
+
+def test_corners_of_centers_that_are_no_sigmoids_have_no_name() -> None:
+    """They are DecodeBbox's own form, with anchors that were folded into numbers."""
+    corners = (
+        "\nh2 = Mul(h, half)\nw2 = Mul(w, half)\nx1 = Sub(x, w2)\ny1 = Sub(y, h2)\nx2 = Add(x, w2)\ny2 = Add(y, h2)\n"
+    )
+    lines = GRID.replace("out = Concat<axis=-1>(x, y, w, h)", f"{corners}out = Concat<axis=-1>(x1, y1, x2, y2)")
+    assert _forms(lines) == [""]
+    assert _forms(lines.replace("mx = Add(c0, px)\nmy = Add(c1, py)", GATED)) == ["yolo"]
+
+
+GATED = "s0 = Sigmoid(c0)\ns1 = Sigmoid(c1)\nmx = Add(s0, px)\nmy = Add(s1, py)"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FORMS = {
     "ltrb": "distances to left, top, right, bottom",
+    "dfl": "distances to left, top, right, bottom, by distribution",
     "tblr": "distances to top, bottom, left, right",
     "cxcywh": "center and size",
     "yolo": "center in a grid, and size",

@@ -60,9 +60,22 @@ def find_in(graph: Graph) -> list[Result]:
             told.add(candidate.join.position)
             results.append(Result(_refused(graph, candidate, best, whole), None, graph))
     results += _scopes_without_decode(graph, results)
-    taken = {label for result in results for label in result.finding.nodes}
-    results += [Result(finding, None, graph) for finding in named_decodes(graph, taken)]
-    return sorted(results, key=lambda result: _position(graph, result.finding))
+    return sorted(_with_names(graph, results), key=lambda result: _position(graph, result.finding))
+
+
+def _with_names(graph: Graph, results: list[Result]) -> list[Result]:
+    """Add the decodes of other forms, of which a name says more than the refusal of what ends inside of them."""
+    proved = {label for result in results if result.proof is not None for label in result.finding.nodes}
+    named = named_decodes(graph, proved)
+    inside = {label for finding in named for label in finding.nodes}
+    ends = [graph.producer.get(result.finding.decoded_boxes or "") for result in results]
+    left = [
+        result
+        for result, end in zip(results, ends, strict=True)
+        if result.proof is not None or end is None or end.label not in inside
+    ]
+    taken = {label for result in left for label in result.finding.nodes}
+    return left + [Result(finding, None, graph) for finding in named if taken.isdisjoint(finding.nodes)]
 
 
 def _seeds(graph: Graph, results: list[Result]) -> Iterator[Seed]:
