@@ -55,8 +55,9 @@ class Finding:
     form : str
         What the predictions are: ``"delta"`` (DecodeBbox's own form, proved), ``"ltrb"`` (distances to the left, top,
         right and bottom), ``"dfl"`` (the same, as means of distributions), ``"tblr"`` (in that order), ``"cxcywh"``
-        (center and size), ``"yolo"`` (a center relative to a cell, and a size); empty where it has no name. All but the first are found so that a quantizer can leave
-        them alone: they are looked at for one size and two boxes, and `fused` is False.
+        (center and size), ``"yolo"`` (a center relative to a cell, and a size); empty where it has no name. All but the
+        first are found so that a quantizer can leave them alone: they are looked at for one size and two boxes, and
+        `fused` is False.
     anchor_form : str
         ``"corner"`` for anchors (x1, y1, x2, y2), ``"center"`` for (cx, cy, w, h).
     offset : int
