@@ -2,6 +2,7 @@
 
 import ast
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +28,7 @@ def _imported(path: Path) -> set[str]:
     if path.suffix != ".py":  # of Cython's text only the lines that are Python's, too
         text = "\n".join(line for line in text.splitlines() if line.startswith("from detops"))
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in _walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module == "detops":
             found |= {_part_of(name.name) for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("detops."):
@@ -36,6 +37,14 @@ def _imported(path: Path) -> set[str]:
             found |= {name.name.split(".")[1] for name in node.names if name.name.startswith("detops.")}
             found |= {"__init__" for name in node.names if name.name == "detops"}
     return found
+
+
+def _walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those for type checkers alone: there the package names the parts that it loads when asked."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from _walk(node)
 
 
 def _part_of(name: str) -> str:

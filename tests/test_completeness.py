@@ -16,7 +16,7 @@ from docs import layers, make_tables
 from tests.support import calls, missing
 
 ROOT = Path(__file__).parents[1]
-SETTINGS = {"__version__", "get_num_threads", "set_num_threads", "show_config", "use_backend"}
+SETTINGS = {"BackendError", "__version__", "get_num_threads", "set_num_threads", "show_config", "use_backend"}
 
 
 def test_all_public_functions_are_specified() -> None:

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+import detops
 from tests.support.processes import output
 
 MODULES = "import json, sys; import {}; print(json.dumps(sorted(sys.modules)))"
@@ -31,3 +34,18 @@ def test_kernels_are_loaded_when_they_are_called() -> None:
     names = loaded("detops")
     assert not {name for name in names if name.startswith(("detops._numba", "detops._cuda", "detops.onnx"))}
     assert not {name for name in names if name.startswith("detops._cython.")}
+
+
+def test_packages_are_attributes() -> None:
+    """``import detops`` is enough, and what it does not load is loaded when it is asked for."""
+    for package in ("graph", "numba", "onnx", "testing"):
+        assert package in dir(detops)
+        assert output(f"import detops; print(detops.{package}.__name__)").strip() == f"detops.{package}"
+    with pytest.raises(AttributeError, match="module 'detops' has no attribute 'torch'"):
+        _ = detops.torch
+
+
+def test_the_error_of_a_backend_is_public() -> None:
+    assert detops.BackendError("x").__reduce__()[0] is detops.BackendError
+    assert issubclass(detops.BackendError, ImportError)
+    assert f"{detops.BackendError.__module__}.{detops.BackendError.__name__}" == "detops.BackendError"

@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,7 @@ import detops
 import detops.numba
 from detops._specification import NUMBERS, OPERATORS, REQUIRED, Array, Option
 from detops.onnx._table import OPERATORS as NODES
+from detops.runtime._registry import Backend
 from tests.support import calls
 from tests.support.comparison import BACKENDS, dtypes_of_results
 
@@ -52,6 +53,16 @@ def test_what_no_option_may_be(operator: str, option: Option) -> None:
         refused(operator, option.name, "other", ValueError)
     if not option.optional:
         refused(operator, option.name, None, ValueError if option.kind == "word" else TypeError)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_words_are_types(operator: str) -> None:
+    """A type checker refuses a word that the specification does not have."""
+    hints = get_type_hints(getattr(detops, operator))
+    for option in OPERATORS[operator].options:
+        if option.kind == "word":
+            assert set(get_args(hints[option.name])) == set(option.words)
+    assert hints["backend"] == Backend | None
 
 
 class Unspeakable:

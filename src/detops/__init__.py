@@ -1,5 +1,8 @@
 """The detection operators that model export and runtimes lack, for NumPy arrays."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from detops._config import set_num_threads, show_config
 from detops._version import __version__
 from detops.operators.box_iou import box_iou
@@ -17,10 +20,17 @@ from detops.operators.roi_align import roi_align
 from detops.operators.roi_pool import roi_pool
 from detops.operators.scatter_nd import scatter_nd
 from detops.operators.soft_nms import soft_nms
-from detops.runtime._registry import use_backend
+from detops.runtime._registry import BackendError, use_backend
 from detops.runtime._threads import get_num_threads
 
+if TYPE_CHECKING:
+    from detops import graph as graph
+    from detops import numba as numba
+    from detops import onnx as onnx
+    from detops import testing as testing
+
 __all__ = [
+    "BackendError",
     "__version__",
     "batched_nms",
     "box_iou",
@@ -46,3 +56,15 @@ __all__ = [
     "soft_nms",
     "use_backend",
 ]
+
+_PACKAGES = ("graph", "numba", "onnx", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:  # imported when they are asked for: they need packages that detops itself does not
+        return importlib.import_module(f"detops.{name}")
+    raise AttributeError(f"module 'detops' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES})

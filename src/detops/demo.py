@@ -107,7 +107,7 @@ class DigitDetector:
         ort = _need("onnxruntime")
         options = ort.SessionOptions()
         options.intra_op_num_threads = detops.get_num_threads()
-        self.settings = Settings.load(folder / "detector.json")
+        self.settings: Settings = Settings.load(folder / "detector.json")
         self._rpn, self._head = (
             ort.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
             for name in ("rpn.onnx", "head.onnx")

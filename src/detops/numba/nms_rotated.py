@@ -6,7 +6,7 @@ from detops._numba.nms import in_order
 from detops._numba.nms_rotated import select
 from detops.numba import _kinds
 from detops.numba._operator import operator
-from detops.numba.nms import limit_of, score_threshold_of
+from detops.numba._suppression import limit_of, score_threshold_of
 from detops.operators.box_iou_rotated import DOUBLE
 
 

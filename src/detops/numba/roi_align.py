@@ -7,7 +7,7 @@ from detops._numba.roi_align import average_loop, first_crowded, maximum_loop
 from detops.numba import _kinds
 from detops.numba._kinds import inlined
 from detops.numba._operator import operator
-from detops.numba.rois import Regions
+from detops.numba._rois import Regions
 from detops.operators.roi_align import MAX_POINTS, MODES
 
 

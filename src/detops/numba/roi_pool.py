@@ -4,7 +4,7 @@ import numpy as np
 
 from detops._numba.roi_pool import pool_loop
 from detops.numba._operator import operator
-from detops.numba.rois import Regions
+from detops.numba._rois import Regions
 
 
 @operator

@@ -5,7 +5,7 @@ import numpy as np
 from detops._numba.soft_nms import take_boxes
 from detops.numba import _kinds
 from detops.numba._operator import operator
-from detops.numba.nms import ONE_SET, Options, check_set, limit_of
+from detops.numba._suppression import ONE_SET, Options, check_set, limit_of
 from detops.operators.soft_nms import METHODS
 
 

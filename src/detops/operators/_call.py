@@ -211,7 +211,7 @@ class Results:
         self._wanted = wanted
         empty = call.space.empty
         if out is None:
-            self.buffers = [empty(shape, computed) for shape, _, computed in wanted]
+            self.buffers: list[Any] = [empty(shape, computed) for shape, _, computed in wanted]
             return
         outs = out if isinstance(out, tuple) else (out,)
         if len(outs) != len(wanted):

@@ -1,27 +1,32 @@
 """How far boxes overlap."""
 
+from __future__ import annotations
+
+from typing import Any, Literal
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import BoxIouMode, words
 from detops.operators import _checks, _suppression
-from detops.operators._call import Call, Results
+from detops.operators._call import Call
+from detops.operators._overlaps import two_sets
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 MODES = words(BoxIouMode)
-HALF = np.dtype(np.float16)
 
 
 def box_iou(
     boxes_a: ArrayLike,
     boxes_b: ArrayLike,
     *,
-    mode: str = "iou",
+    mode: Literal["iou", "iof", "giou", "diou", "ciou"] = "iou",
     aligned: bool = False,
     offset: int = 0,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Return how far each box of one set overlaps each box of another: IoU, or what takes distance into account, too.
 
     With the hull of two boxes, the smallest box that encloses both, and d the distance of their centers::
@@ -105,26 +110,10 @@ def box_iou(
     call = Call(backend, boxes_a=boxes_a, boxes_b=boxes_b)
     code = MODES[_checks.choice("mode", mode, MODES)]
     pairs, added = _checks.flag("aligned", aligned), _suppression.offset(offset)
-    found = results(call, out, 4, pairs)
+    found = two_sets(call, out, 4, pairs)
     (target,) = found.buffers
     if target.size:
         dtype = target.dtype
         arrays = call.cast("boxes_a", dtype), call.cast("boxes_b", dtype)
         _registry.kernel("box_iou", call.backend, dtype)(*arrays, code, pairs, added, target)
     return found.deliver()
-
-
-def results(call: Call, out: np.ndarray | None, numbers: int, pairs: bool, computed: np.dtype | None = None) -> Results:
-    """Check two sets of boxes, of so many numbers each, and return where their overlaps go.
-
-    They are computed in the wider dtype of the two, and at least float32, unless told otherwise.
-    """
-    dtype = np.promote_types(*(call.check_dtype(_checks.COORDINATES, name) for name in ("boxes_a", "boxes_b")))
-    call.read_empty("boxes_a", numbers)
-    call.read_empty("boxes_b", numbers)
-    a, b = call["boxes_a"], call["boxes_b"]
-    _checks.shape("boxes_a", a.shape, ("num_a", numbers))
-    rows = a.shape[0]
-    _checks.shape("boxes_b", b.shape, (rows if pairs else "num_b", numbers))
-    given = HALF if a.dtype.char == b.dtype.char == HALF.char else dtype
-    return call.results(out, ((rows,) if pairs else (rows, b.shape[0]), given, computed or dtype))

@@ -1,12 +1,18 @@
 """How far boxes overlap that are turned by angles."""
 
+from __future__ import annotations
+
+from typing import Any, Literal
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import OF_DISTANCE, BoxIouMode, words
-from detops.operators import _checks, box_iou
+from detops.operators import _checks
 from detops.operators._call import Call
+from detops.operators._overlaps import two_sets
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 MODES = words(BoxIouMode, OF_DISTANCE)
 # Far along a thin box, float32 is too coarse for what lies across it.
@@ -17,12 +23,12 @@ def box_iou_rotated(
     boxes_a: ArrayLike,
     boxes_b: ArrayLike,
     *,
-    mode: str = "iou",
+    mode: Literal["iou", "iof"] = "iou",
     clockwise: bool = True,
     aligned: bool = False,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Return how far each turned box of one set overlaps each of another: the exact area that they share, as a ratio.
 
     ::
@@ -95,7 +101,7 @@ def box_iou_rotated(
     call = Call(backend, boxes_a=boxes_a, boxes_b=boxes_b)
     code = MODES[_checks.choice("mode", mode, MODES)]
     turned, pairs = _checks.flag("clockwise", clockwise), _checks.flag("aligned", aligned)
-    results = box_iou.results(call, out, 5, pairs, DOUBLE)
+    results = two_sets(call, out, 5, pairs, DOUBLE)
     (target,) = results.buffers
     if target.size:
         arrays = call.cast("boxes_a", DOUBLE), call.cast("boxes_b", DOUBLE)

@@ -1,21 +1,25 @@
 """Box decoding and encoding."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import AnchorForm, words
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 FORMS = words(AnchorForm)
 # The defaults of options: what they are need not be checked.
 ONES, ZEROS = (1, 1, 1, 1), (0, 0, 0, 0)
-CORNER, NO_OFFSET = "corner", 0
+CORNER: Final = "corner"
+NO_OFFSET = 0
 _NO_NORMALIZATION = (1.0,) * 4, (0.0,) * 4
 _USUAL_FORM = AnchorForm.CORNER.value, 0.0
 
@@ -28,12 +32,12 @@ def decode_bbox(
     lower_clip: float | None = None,
     scales: Sequence[float] = ONES,
     means: Sequence[float] = ZEROS,
-    anchor_form: str = CORNER,
+    anchor_form: Literal["corner", "center"] = CORNER,
     offset: int = NO_OFFSET,
     axis: int = -1,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Turn what a detector predicts relative to its anchors into boxes.
 
     With w, h, cx, cy the size and center of an anchor and (tx, ty, tw, th) = prediction / scale + mean::
@@ -123,12 +127,12 @@ def encode_bbox(
     *,
     scales: Sequence[float] = ONES,
     means: Sequence[float] = ZEROS,
-    anchor_form: str = CORNER,
+    anchor_form: Literal["corner", "center"] = CORNER,
     offset: int = NO_OFFSET,
     axis: int = -1,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Express boxes relative to anchors: the inverse of :func:`decode_bbox`.
 
     Parameters
@@ -200,7 +204,7 @@ def _transform(
     axis: int,
     out: Any,
     backend: str | None,
-) -> np.ndarray:
+) -> NDArray[np.floating[Any]]:
     call = Call(backend, **{name: subject, "anchors": anchors})
     dtype = call.check_dtype(_checks.FLOATS if name == "box_predictions" else _checks.COORDINATES, name)
     call.check_dtype(_checks.COORDINATES, "anchors")

@@ -1,14 +1,17 @@
 """Running maximum and minimum with their indices."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 _INT64 = np.dtype(np.int64)
 
@@ -24,16 +27,16 @@ class Extremes(NamedTuple):
         The position of that extreme along the axis.
     """
 
-    values: np.ndarray
-    indices: np.ndarray
+    values: NDArray[Any]
+    indices: NDArray[np.int64]
 
 
 def cummax(
     x: ArrayLike,
     axis: int = -1,
     *,
-    out: tuple[np.ndarray, np.ndarray] | None = None,
-    backend: str | None = None,
+    out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    backend: Backend | None = None,
 ) -> Extremes:
     """Return the running maximum along an axis, and the index where it stands.
 
@@ -85,8 +88,8 @@ def cummin(
     x: ArrayLike,
     axis: int = -1,
     *,
-    out: tuple[np.ndarray, np.ndarray] | None = None,
-    backend: str | None = None,
+    out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    backend: Backend | None = None,
 ) -> Extremes:
     """Return the running minimum along an axis, and the index where it stands.
 

@@ -1,15 +1,18 @@
 """Deformable convolution."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._messages import shown
 from detops.operators import _checks
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 
 def deform_conv2d(
@@ -25,9 +28,9 @@ def deform_conv2d(
     groups: int | None = None,
     offset_groups: int | None = None,
     im2col_step: int | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Convolve a map whose sampling points are moved by offsets, and weighed by a mask (version 2).
 
     At each position of the output, tap (i, j) of the kernel reads `x` at::

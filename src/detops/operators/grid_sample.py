@@ -1,14 +1,18 @@
 """Sampling of a map at the points of a grid."""
 
+from __future__ import annotations
+
 import math
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import Border, GridMode, words
 from detops.operators import _checks
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 MODES = words(GridMode)
 PADDING_MODES = words(Border, without=[Border.REFLECT_FIRST])
@@ -18,13 +22,13 @@ def grid_sample(
     x: ArrayLike,
     grid: ArrayLike,
     *,
-    mode: str = "linear",
-    padding_mode: str = "zeros",
+    mode: Literal["linear", "nearest", "cubic", "bilinear", "bicubic"] = "linear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
     align_corners: bool = False,
     reflect_first: bool = False,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Sample a map at the points of a grid.
 
     Parameters

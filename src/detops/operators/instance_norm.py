@@ -1,13 +1,17 @@
 """Instance normalization."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 
 def instance_norm(
@@ -16,9 +20,9 @@ def instance_norm(
     bias: ArrayLike | None = None,
     *,
     epsilon: float = 1e-5,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Bring each channel of each image to mean `bias` and standard deviation `scale`.
 
     ::

@@ -1,13 +1,16 @@
 """Multi-scale deformable attention."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 _INT64 = np.dtype(np.int64)
 
@@ -19,9 +22,9 @@ def multi_scale_deform_attn(
     sampling_locations: ArrayLike,
     attention_weights: ArrayLike,
     *,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Sum what each query samples from the maps of all levels, weighed by attention.
 
     For query q and head h, with the levels l and their points p::

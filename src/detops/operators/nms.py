@@ -1,13 +1,16 @@
 """Non-maximum suppression of one set of boxes, with or without labels."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 
 def nms(
@@ -19,9 +22,9 @@ def nms(
     max_output_boxes: int | None = None,
     offset: int = 0,
     pre_nms_top_k: int | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.int64]:
     """Keep the boxes of highest score, without those that overlap a kept one too much.
 
     Boxes are taken by falling score; one is dropped where its intersection over union (IoU) with a box that was kept
@@ -94,9 +97,9 @@ def batched_nms(
     max_output_boxes: int | None = None,
     offset: int = 0,
     pre_nms_top_k: int | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.int64]:
     """Keep the boxes of highest score, without those that overlap a kept one of the same label too much.
 
     Labels are compared; no coordinate is shifted, so precision does not depend on how many labels there are.
@@ -160,7 +163,7 @@ def batched_nms(
 
 def _nms(
     call: Call, iou_threshold: Any, score_threshold: Any, top_k: Any, max_boxes: Any, offset: Any, out: Any
-) -> np.ndarray:
+) -> NDArray[np.int64]:
     int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
     count = _suppression.count_of_set(call, 4)

@@ -1,12 +1,17 @@
 """Non-maximum suppression of boxes that are turned by angles."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.operators.box_iou_rotated import DOUBLE
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 
 def nms_rotated(
@@ -18,9 +23,9 @@ def nms_rotated(
     score_threshold: float | None = None,
     max_output_boxes: int | None = None,
     clockwise: bool = True,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.int64]:
     """Keep the turned boxes of highest score, without those that overlap a kept one of the same label too much.
 
     Boxes are taken by falling score; one is dropped where its intersection over union (IoU) with a box that was kept,

@@ -1,14 +1,17 @@
 """Non-maximum suppression of every class of every batch, as the operators of ONNX and MMCV have it."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import BoxForm
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 
 def non_max_suppression(
@@ -21,9 +24,9 @@ def non_max_suppression(
     center_point_box: bool = False,
     pre_nms_top_k: int | None = None,
     max_output_boxes_total: int | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.int64]:
     """Select boxes by non-maximum suppression for every batch and class: ONNX NonMaxSuppression.
 
     Boxes are taken by falling score; one is dropped where its intersection over union (IoU) with a selected box of
@@ -112,9 +115,9 @@ def non_max_suppression_padded(
     offset: int = 0,
     pre_nms_top_k: int | None = None,
     max_output_boxes_total: int | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.int32]:
     """Select boxes by non-maximum suppression for every batch and class: MMCV's NonMaxSuppression.
 
     As :func:`non_max_suppression`, with a result whose size depends on the shapes alone.

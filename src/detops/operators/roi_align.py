@@ -1,13 +1,17 @@
 """RoIAlign."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import RoiMode, words
 from detops.operators import _checks, _rois
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 MODES = words(RoiMode)
 
@@ -22,11 +26,11 @@ def roi_align(
     spatial_scale: float = 1.0,
     sampling_ratio: int = 0,
     aligned: bool = True,
-    mode: str = "avg",
+    mode: Literal["avg", "max", "corner_max"] = "avg",
     batch_indices: ArrayLike | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Pool regions of interest of a feature map to a fixed size, sampling it bilinearly.
 
     Each roi is divided into ``output_size`` bins, each bin is sampled at a regular grid of points, and the samples are

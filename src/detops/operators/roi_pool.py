@@ -1,12 +1,16 @@
 """RoIPool."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks, _rois
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 
 def roi_pool(
@@ -16,9 +20,9 @@ def roi_pool(
     *,
     spatial_scale: float = 1.0,
     batch_indices: ArrayLike | None = None,
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[np.floating[Any]]:
     """Pool regions of interest of a feature map to a fixed size, taking maxima of whole elements.
 
     The corners of a roi are scaled and rounded, halves away from 0, and both belong to it. Of a side of ``size``

@@ -1,15 +1,18 @@
 """Updates of an array at index tuples."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import Reduction, words
 from detops.operators import _checks
 from detops.operators._call import HOST, Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 REDUCTIONS = words(Reduction)
 # For 0 and 1 a sum is the larger, and a product the smaller.
@@ -22,10 +25,10 @@ def scatter_nd(
     indices: ArrayLike,
     updates: ArrayLike,
     *,
-    reduction: str = "none",
-    out: np.ndarray | None = None,
-    backend: str | None = None,
-) -> np.ndarray:
+    reduction: Literal["none", "add", "mul", "min", "max"] = "none",
+    out: NDArray[Any] | None = None,
+    backend: Backend | None = None,
+) -> NDArray[Any]:
     """Return a copy of an array with updates written, or reduced, into it at index tuples.
 
     ::

@@ -1,12 +1,17 @@
 """Soft non-maximum suppression."""
 
+from __future__ import annotations
+
+from typing import Any, Literal
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops._codes import SoftNmsMethod, words
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.runtime import _registry
+from detops.runtime._registry import Backend
 
 METHODS = words(SoftNmsMethod)
 
@@ -16,14 +21,14 @@ def soft_nms(
     scores: ArrayLike,
     iou_threshold: float = 0.3,
     *,
-    method: str = "linear",
+    method: Literal["naive", "linear", "gaussian"] = "linear",
     sigma: float = 0.5,
     min_score: float = 1e-3,
     offset: int = 0,
     max_output_boxes: int | None = None,
-    out: tuple[np.ndarray, np.ndarray] | None = None,
-    backend: str | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    backend: Backend | None = None,
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.int64]]:
     """Take boxes by falling score, and lower the scores of those that overlap one that was taken.
 
     After each box that is taken, the score of every other one is multiplied by a weight that depends on the

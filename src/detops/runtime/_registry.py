@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,17 +17,30 @@ from detops._extras import hint
 from detops._messages import shown
 from detops._specification import KERNELS
 
-BACKENDS = ("cython", "numba", "cuda")
+Backend = Literal["cython", "numba", "cuda"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 _default: ContextVar[str | None] = ContextVar("detops_backend", default=None)
 
 
 class BackendError(ImportError):
-    """A backend that was asked for is not installed or cannot run here."""
+    """A backend that was asked for is not installed, or cannot run here.
+
+    The message says which, why, and what installs it.
+
+    Examples
+    --------
+    >>> import detops
+    >>> issubclass(detops.BackendError, ImportError)
+    True
+    """
+
+    # Where users find it, and so what a traceback says.
+    __module__ = "detops"
 
 
 @contextmanager
-def use_backend(name: str | None) -> Iterator[None]:
+def use_backend(name: Backend | None) -> Iterator[None]:
     """Make a backend the default inside a ``with`` block, for the calling thread or task.
 
     Parameters
@@ -40,8 +53,9 @@ def use_backend(name: str | None) -> Iterator[None]:
     ------
     ValueError
         If there is no backend of this name.
-    ImportError
-        If the backend is not installed; the message names the extra that brings it.
+    BackendError
+        If the backend is not installed, or cannot run here; the message names the extra that brings it. It is an
+        ImportError.
 
     Examples
     --------
