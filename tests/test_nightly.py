@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +56,17 @@ def test_memory_is_measured() -> None:
     peak, result = (int(cell) for cell in line.split("|")[3:5])
     assert result == 4
     assert 3 <= peak <= 12
+
+
+def test_numba_is_compared_with_cython(monkeypatch, capsys) -> None:
+    from asv_bench import backends
+    from asv_bench.peer import Row
+
+    boxes = np.array([[0, 0, 40, 40]], np.float32)
+    monkeypatch.setattr(backends, "rows", lambda: [Row("box_iou", lambda: detops.box_iou(boxes, boxes), {})])
+    threads = detops.get_num_threads()
+    try:
+        backends.main(["--seconds", "0"])
+    finally:
+        detops.set_num_threads(threads)
+    assert re.search(r"^\| box_iou \| \d+\.\d \|$", capsys.readouterr().out, re.MULTILINE)

@@ -9,17 +9,21 @@ from numba.extending import overload, register_jitable
 from detops import _core
 from detops._core import scalar
 
+# Without the wrappers for C that Numba would make; and written into the caller, always: a loop with a call in it does
+# not become vectors, and functions of several branches are more than LLVM writes into a caller on its own.
+_register = register_jitable(no_cfunc_wrapper=True, forceinline=True)
+
 
 @functools.cache
 def register() -> None:
-    """Register every function of the core, once, without the wrappers for C that Numba would make."""
+    """Register every function of the core, once."""
     for name, function in _core.defined(scalar).items():
         if hasattr(math, name):
             _by_math(function)
         else:
-            register_jitable(no_cfunc_wrapper=True)(function)
+            _register(function)
     for function in _core.functions().values():
-        register_jitable(no_cfunc_wrapper=True)(function)
+        _register(function)
 
 
 def _by_math(function: Callable) -> None:
