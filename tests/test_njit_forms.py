@@ -19,6 +19,7 @@ import detops._numba
 import detops.numba
 from detops._numba.nms import suppressed
 from detops._numba.parallel import inner
+from detops._specification import OPERATORS
 from detops.operators._checks import NUMBERS
 from detops.testing.arguments import LAYOUTS
 from tests.cases import Case, all_cases
@@ -90,9 +91,23 @@ def _cases() -> Iterator[Any]:
             yield pytest.param(case, dtype, id=str(case))
 
 
+def of_few_types(operator: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """A call with all its defaults, and every number that may have a fraction as a float: cases share what is compiled."""
+    call = inspect.signature(getattr(detops.numba, operator)).bind(**arguments)
+    call.apply_defaults()
+    for option in OPERATORS[operator].options:
+        value = call.arguments[option.name]
+        if option.kind == "number" and isinstance(value, int):
+            call.arguments[option.name] = float(value)
+        elif option.kind == "numbers" and isinstance(value, tuple):
+            call.arguments[option.name] = tuple(map(float, value))
+    return call.arguments
+
+
 @pytest.mark.parametrize(("case", "dtype"), list(_cases()))
 def test_values(case: Case, dtype: str) -> None:
-    assert not isinstance(agree(case.operator, {**case.cast(dtype), **case.options}), Exception)
+    arguments = of_few_types(case.operator, {**case.cast(dtype), **case.options})
+    assert not isinstance(agree(case.operator, arguments), Exception)
 
 
 def in_njit(operator: str, names: list[str], **constants: Any) -> Any:
