@@ -92,7 +92,7 @@ def _cases() -> Iterator[Any]:
 
 
 def of_few_types(operator: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """A call with all its defaults, and every number that may have a fraction as a float: cases share what is compiled."""
+    """A call with all its defaults, and numbers as floats where they may be: cases share what is compiled."""
     call = inspect.signature(getattr(detops.numba, operator)).bind(**arguments)
     call.apply_defaults()
     for option in OPERATORS[operator].options:
