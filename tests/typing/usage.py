@@ -30,7 +30,7 @@ session = detops.onnx.session("model.onnx")
 
 detops.box_iou(boxes, boxes, mode="ciouu")  # type: ignore[arg-type]
 detops.box_iou_rotated(boxes, boxes, mode="giou")  # type: ignore[arg-type]
-detops.decode_bbox(boxes, boxes, anchor_form="centre")  # type: ignore[arg-type]
+detops.decode_bbox(boxes, boxes, anchor_form="middle")  # type: ignore[arg-type]
 detops.grid_sample(features, features, mode="lanczos")  # type: ignore[arg-type]
 detops.grid_sample(features, features, padding_mode="wrap")  # type: ignore[arg-type]
 detops.roi_align(features, rois, 7, mode="mean")  # type: ignore[arg-type]
