@@ -15,7 +15,7 @@ from pathlib import Path
 
 import detops
 import detops.numba
-from detops._specification import KERNELS, OPERATORS
+from detops._specification import KERNELS, OPERATORS, PLAIN
 from detops.numba import scalar
 from detops.runtime._registry import BACKENDS
 
@@ -35,12 +35,26 @@ def operators() -> str:
     """Operator by backend, with the first line of its docstring."""
     lines = ["| operator | " + " | ".join(BACKENDS) + " | |", "| --- " * (len(BACKENDS) + 2) + "|"]
     for operator in sorted(OPERATORS):
-        summary = str(inspect.getdoc(getattr(detops, operator))).partition("\n")[0].rstrip(".")
-        summary = re.sub(r":\w+:`(\w+)`", r"`\1`", summary)
-        page = f"[`{operator}`](docs/operators/{page_of(operator)})"
         marks = ["yes" if has_kernels(operator, backend) else "" for backend in BACKENDS]
-        lines.append(f"| {page} | " + " | ".join(marks) + f" | {summary} |")
+        lines.append(f"| {linked(operator)} | " + " | ".join(marks) + f" | {summary(operator)} |")
     return "".join(f"{line}\n" for line in lines)
+
+
+def plain_functions() -> str:
+    """Functions without a kernel, with the first line of their docstrings."""
+    lines = ["| function | |", "| --- | --- |", *(f"| {linked(name)} | {summary(name)} |" for name in PLAIN)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def summary(function: str) -> str:
+    """The first line of a docstring."""
+    text = str(inspect.getdoc(getattr(detops, function))).partition("\n")[0].rstrip(".")
+    return re.sub(r":\w+:`(\w+)`", r"`\1`", text)
+
+
+def linked(function: str) -> str:
+    """A name that leads to its page."""
+    return f"[`{function}`](docs/operators/{page_of(function)})"
 
 
 def page_of(operator: str) -> str:
@@ -57,7 +71,7 @@ def page_of(operator: str) -> str:
 
 def signatures(page: str) -> str:
     """The calls of the operators of a page."""
-    found = [name for name in OPERATORS if page_of(name) == page]
+    found = [name for name in (*OPERATORS, *PLAIN) if page_of(name) == page]
     # Its own first; of a family, in the order of the specification.
     found.sort(key=lambda name: f"{name}.md" != page)
     return f"```text\n{''.join(map(call, found))}```\n"
@@ -67,7 +81,7 @@ def call(operator: str) -> str:
     """A call of an operator as text: the names of its results, and its parameters with their defaults."""
     signature = inspect.signature(getattr(detops, operator))
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
-    results = ", ".join(result.name for result in OPERATORS[operator].results)
+    results = ", ".join(PLAIN.get(operator) or [result.name for result in OPERATORS[operator].results])
     head = f"{results} = detops.{operator}("
     text = str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))[1:]
     # No line ends inside a default.
@@ -103,7 +117,7 @@ def formulas() -> str:
 
 
 TABLES = {
-    "README.md": {"operators": operators},
+    "README.md": {"operators": operators, "functions": plain_functions},
     "docs/numba.md": {"forms": njit_forms, "formulas": formulas},
     "docs/index.md": {"layers": layers.table},
     "docs/onnxruntime.md": {"exported nodes": exported_nodes.table},

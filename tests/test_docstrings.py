@@ -17,6 +17,7 @@ import detops
 import detops.graph
 import detops.onnx
 import detops.testing
+from detops._specification import PLAIN
 from tests.support import calls
 from tests.support.processes import output
 
@@ -52,7 +53,7 @@ def test_numpydoc(name: str) -> None:
     assert errors == []
 
 
-@pytest.mark.parametrize("operator", calls.ALL)
+@pytest.mark.parametrize("operator", [*calls.ALL, *PLAIN])
 def test_what_an_operator_says(operator: str) -> None:
     text = str(inspect.getdoc(getattr(detops, operator)))
     sections = re.findall(r"^(\w[\w ]*)\n-+$", text, re.MULTILINE)

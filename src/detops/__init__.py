@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from detops._config import set_num_threads, show_config
 from detops._version import __version__
+from detops.operators.box_convert import box_convert
 from detops.operators.box_iou import box_iou
 from detops.operators.box_iou_rotated import box_iou_rotated
+from detops.operators.box_sets import box_area, clip_boxes, masks_to_boxes, remove_small_boxes
 from detops.operators.boxes import decode_bbox, encode_bbox
 from detops.operators.cumulative import cummax, cummin
+from detops.operators.decode_distance import decode_distance
+from detops.operators.decode_yolo import decode_yolo
 from detops.operators.deform_conv import deform_conv2d
 from detops.operators.grid_sample import grid_sample
 from detops.operators.instance_norm import instance_norm
@@ -33,21 +37,28 @@ __all__ = [
     "BackendError",
     "__version__",
     "batched_nms",
+    "box_area",
+    "box_convert",
     "box_iou",
     "box_iou_rotated",
+    "clip_boxes",
     "cummax",
     "cummin",
     "decode_bbox",
+    "decode_distance",
+    "decode_yolo",
     "deform_conv2d",
     "encode_bbox",
     "get_num_threads",
     "grid_sample",
     "instance_norm",
+    "masks_to_boxes",
     "multi_scale_deform_attn",
     "nms",
     "nms_rotated",
     "non_max_suppression",
     "non_max_suppression_padded",
+    "remove_small_boxes",
     "roi_align",
     "roi_pool",
     "scatter_nd",

@@ -387,3 +387,14 @@ OPERATORS = {
         by_name=5,
     ),
 }
+
+# Public functions that NumPy computes, without a kernel, and what they give.
+PLAIN = {
+    "box_area": ("areas",),
+    "box_convert": ("converted",),
+    "clip_boxes": ("clipped",),
+    "decode_distance": ("boxes",),
+    "decode_yolo": ("boxes", "scores"),
+    "masks_to_boxes": ("boxes",),
+    "remove_small_boxes": ("kept",),
+}
