@@ -50,10 +50,12 @@ def suppresses(loaded, i, j, threshold, offset):
     return overlap_ratio(shared, loaded[4, i], loaded[4, j]) > threshold
 
 
-@jit
-def compare_within_chunks(loaded, segments, starts, threshold, offset, bits):
-    """One item is a candidate and a word of its chunk: a bit for each later candidate that it would suppress."""
-    for item in range(cuda.grid(1), bits.size, cuda.gridsize(1)):
+def comparing(suppresses):
+    """Return what kernels do for an item, where ``suppresses(loaded, i, j, threshold, offset)`` compares candidates."""
+
+    @register_jitable
+    def find_bits(item, loaded, segments, starts, threshold, offset, bits):
+        """One item is a candidate and a word of its chunk: a bit for each later candidate that it would suppress."""
         i, word = item // WORDS, item % WORDS
         start, end = starts[segments[i]], starts[segments[i] + 1]
         first = start + (i - start) // CHUNK * CHUNK + word * BITS
@@ -63,6 +65,35 @@ def compare_within_chunks(loaded, segments, starts, threshold, offset, bits):
             if i < j < end and suppresses(loaded, i, j, threshold, offset):
                 found |= 1 << bit
         bits[i, word] = found
+
+    @register_jitable
+    def drop(i, chunk, loaded, segments, starts, threshold, offset, alive):
+        """One item is one candidate: it is dropped where a candidate that the chunk has kept suppresses it."""
+        first = starts[segments[i]] + chunk * CHUNK
+        if i < first + CHUNK:
+            return
+        for j in range(first, first + CHUNK):
+            if alive[i] and alive[j] and suppresses(loaded, j, i, threshold, offset):
+                alive[i] = 0
+
+    return find_bits, drop
+
+
+find_bits, drop = comparing(suppresses)
+
+
+@jit
+def compare_within_chunks(loaded, segments, starts, threshold, offset, bits):
+    """One item is a candidate and a word of its chunk."""
+    for item in range(cuda.grid(1), bits.size, cuda.gridsize(1)):
+        find_bits(item, loaded, segments, starts, threshold, offset, bits)
+
+
+@jit
+def drop_later(chunk, loaded, segments, starts, threshold, offset, alive):
+    """One item is one candidate."""
+    for i in range(cuda.grid(1), segments.size, cuda.gridsize(1)):
+        drop(i, chunk, loaded, segments, starts, threshold, offset, alive)
 
 
 @jit
@@ -81,18 +112,6 @@ def keep_in_chunk(chunk, starts, bits, limit, alive, counts):
                 for bit in range(BITS):
                     if bits[i, word] >> bit & 1:
                         alive[first + word * BITS + bit] = 0
-
-
-@jit
-def drop_later(chunk, loaded, segments, starts, threshold, offset, alive):
-    """One item is one candidate: it is dropped where a candidate that the chunk has kept suppresses it."""
-    for i in range(cuda.grid(1), segments.size, cuda.gridsize(1)):
-        first = starts[segments[i]] + chunk * CHUNK
-        if i < first + CHUNK:
-            continue
-        for j in range(first, first + CHUNK):
-            if alive[i] and alive[j] and suppresses(loaded, j, i, threshold, offset):
-                alive[i] = 0
 
 
 @jit

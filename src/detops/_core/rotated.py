@@ -74,12 +74,12 @@ def direction(angle: real, clockwise: cython.bint) -> tuple[real, real]:
     turns: cython.Py_ssize_t = quarter_turns(angle)
     whole: real = typed(turns, angle)
     # A quarter turn in three parts, of which the first two have so few digits that the products are exact.
-    rest: real = angle - product(whole, typed(1.570796012878418, angle))
-    rest = rest - product(whole, typed(3.139164164167596e-07, angle))
-    rest = rest - product(whole, typed(6.223372171896613e-14, angle))
-    square: real = product(rest, rest)
-    sine: real = sine_series(rest, square)
-    cosine: real = cosine_series(rest, square)
+    reduced: real = angle - product(whole, typed(1.570796012878418, angle))
+    reduced = reduced - product(whole, typed(3.139164164167596e-07, angle))
+    reduced = reduced - product(whole, typed(6.223372171896613e-14, angle))
+    square: real = product(reduced, reduced)
+    sine: real = sine_series(reduced, square)
+    cosine: real = cosine_series(reduced, square)
     known: cython.bint = square < typed(1, square)
     x: real = sine if turns & 1 else cosine
     y: real = cosine if turns & 1 else sine
@@ -108,6 +108,25 @@ def reach(cosine: real, sine: real, width: real, height: real) -> tuple[real, re
     c: real = product(typed(1.000001, cosine), magnitude(cosine))
     s: real = product(typed(1.000001, sine), magnitude(sine))
     return product(width, c) + product(height, s), product(width, s) + product(height, c)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def rotated_box(
+    width: real, height: real, angle: real, clockwise: cython.bint
+) -> tuple[real, real, real, real, real, real, real]:
+    """What comparisons ask of a box: cosine, sine, half sides, area, and how far it reaches along x and y."""
+    cosine: real
+    sine: real
+    reach_x: real
+    reach_y: real
+    cosine, sine = direction(angle, clockwise)
+    half_width: real = product(typed(0.5, width), width)
+    half_height: real = product(typed(0.5, height), height)
+    reach_x, reach_y = reach(cosine, sine, half_width, half_height)
+    return cosine, sine, half_width, half_height, turned_area(width, height, cosine, sine), reach_x, reach_y
 
 
 @cython.cfunc
@@ -176,12 +195,12 @@ def strip_area(x: real, y: real, ux: real, uy: real, vx: real, vy: real, width: 
     dy: real = uy + uy
     per_x: real = typed(1, dx) / dx
     per_y: real = typed(1, dy) / dy
-    far_x: real = x + vx
-    far_y: real = y + vy
-    near_x: real = x - vx
-    near_y: real = y - vy
-    return swept_area(far_x - ux, far_y - uy, far_x + ux, far_y + uy, dx, dy, per_x, per_y, width, height) - swept_area(
-        near_x - ux, near_y - uy, near_x + ux, near_y + uy, dx, dy, per_x, per_y, width, height
+    x1: real = x + vx
+    y1: real = y + vy
+    x2: real = x - vx
+    y2: real = y - vy
+    return swept_area(x1 - ux, y1 - uy, x1 + ux, y1 + uy, dx, dy, per_x, per_y, width, height) - swept_area(
+        x2 - ux, y2 - uy, x2 + ux, y2 + uy, dx, dy, per_x, per_y, width, height
     )
 
 
@@ -248,15 +267,15 @@ def turn_between(cos_a: real, sin_a: real, cos_b: real, sin_b: real) -> tuple[re
 @cython.exceptval(check=False)
 def first_is_positive(x: real, y: real, z: real) -> cython.bint:
     """Whether the first of three numbers that is not 0 is above 0."""
-    rest: real = y if y != typed(0, y) else z
-    return (x if x != typed(0, x) else rest) > typed(0, x)
+    later: real = y if y != typed(0, y) else z
+    return (x if x != typed(0, x) else later) > typed(0, x)
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def placed_area(
+def area_in_frame(
     x: real,
     y: real,
     c: real,
@@ -301,7 +320,7 @@ def shared_rotated_area(
     sign: real = typed(1, x) if of_a else typed(-1, x)
     wide: real = width_a if of_a else width_b
     high: real = height_a if of_a else height_b
-    return placed_area(
+    return area_in_frame(
         x, y, c, s, sign, turn_x, turn_y, wide, high, width_b if of_a else width_a, height_b if of_a else height_a
     )
 

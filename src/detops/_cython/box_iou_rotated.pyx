@@ -10,6 +10,7 @@ include "stream.pxi"
 include "../_core/iou.py"
 include "../_core/box_iou.py"
 include "../_core/rotated.py"
+include "rotated_box.pxi"
 
 
 cdef enum:
@@ -31,15 +32,14 @@ cdef struct BoxIou:
 
 
 cdef struct Block:
+    # A RotatedBox each.
     real[BLOCK] x
     real[BLOCK] y
     real[BLOCK] cos
     real[BLOCK] sin
-    # Half sides.
     real[BLOCK] width
     real[BLOCK] height
     real[BLOCK] area
-    # To the sides of the upright box around it.
     real[BLOCK] reach_x
     real[BLOCK] reach_y
 
@@ -47,15 +47,26 @@ cdef struct Block:
 cdef inline void load(const real* boxes, Py_ssize_t count, const BoxIou* work, Block* block) noexcept nogil:
     cdef Py_ssize_t j
     for j in range(count):
-        block.x[j], block.y[j] = boxes[5 * j], boxes[5 * j + 1]
-        block.width[j], block.height[j] = typed(0.5, boxes[0]) * boxes[5 * j + 2], typed(0.5, boxes[0]) * boxes[5 * j + 3]
-        block.cos[j], block.sin[j] = direction(boxes[5 * j + 4], work.clockwise)
-        block.area[j] = turned_area(boxes[5 * j + 2], boxes[5 * j + 3], block.cos[j], block.sin[j])
-        block.reach_x[j], block.reach_y[j] = reach(block.cos[j], block.sin[j], block.width[j], block.height[j])
+        put(block, j, load_rotated(boxes + NUMBERS * j, work.clockwise))
 
 
-cdef inline int find_near(const Block* a, Py_ssize_t step, const Block* b, Py_ssize_t count, int* near) noexcept nogil:
-    """Write the places of the boxes of b whose upright bounds meet those of their box of a; return how many."""
+cdef inline void put(Block* block, Py_ssize_t j, RotatedBox box) noexcept nogil:
+    block.x[j], block.y[j], block.cos[j], block.sin[j] = box.x, box.y, box.cos, box.sin
+    block.width[j], block.height[j], block.area[j] = box.width, box.height, box.area
+    block.reach_x[j], block.reach_y[j] = box.reach_x, box.reach_y
+
+
+cdef inline RotatedBox box_at(const Block* block, Py_ssize_t j) noexcept nogil:
+    cdef RotatedBox box
+    box.x, box.y, box.cos, box.sin = block.x[j], block.y[j], block.cos[j], block.sin[j]
+    box.width, box.height, box.area = block.width[j], block.height[j], block.area[j]
+    box.reach_x, box.reach_y = block.reach_x[j], block.reach_y[j]
+    return box
+
+
+cdef inline int find_candidates(const Block* a, Py_ssize_t step, const Block* b, Py_ssize_t count,
+                                int* candidates) noexcept nogil:
+    """Write the indices of the boxes of b whose upright bounds meet those of their box of a; return how many."""
     cdef unsigned char[BLOCK] meet
     cdef uint64_t eight
     cdef Py_ssize_t i, j, group
@@ -63,37 +74,34 @@ cdef inline int find_near(const Block* a, Py_ssize_t step, const Block* b, Py_ss
     for j in range(count):
         i = j * step
         meet[j] = bounds_meet(b.x[j] - a.x[i], b.y[j] - a.y[i], a.reach_x[i] + b.reach_x[j], a.reach_y[i] + b.reach_y[j])
-    # Mostly none of eight is near.
+    # Mostly none of eight is one.
     for group in range((count + 7) // 8):
         memcpy(&eight, meet + 8 * group, 8)
         if eight != 0:
             for j in range(8 * group, min(8 * group + 8, count)):
-                near[found] = <int> j
+                candidates[found] = <int> j
                 found += meet[j]
     return found
 
 
-cdef inline void gather(const Block* boxes, Py_ssize_t step, const int* places, int count, Block* out) noexcept nogil:
-    cdef Py_ssize_t i, j
+cdef inline void gather(const Block* boxes, Py_ssize_t step, const int* indices, int count, Block* out) noexcept nogil:
+    cdef Py_ssize_t j
     for j in range(count):
-        i = places[j] * step
-        out.x[j], out.y[j], out.cos[j], out.sin[j] = boxes.x[i], boxes.y[i], boxes.cos[i], boxes.sin[i]
-        out.width[j], out.height[j], out.area[j] = boxes.width[i], boxes.height[i], boxes.area[i]
+        put(out, j, box_at(boxes, indices[j] * step))
 
 
 cdef inline void compare(const Block* a, Py_ssize_t step, const Block* b, Py_ssize_t count, Py_ssize_t mode,
                          real* out) noexcept nogil:
     """Boxes of b with those of a that are so far apart: 0 for the first alone, 1 for pairs."""
-    cdef Py_ssize_t i, j
+    cdef RotatedBox one, other
+    cdef Py_ssize_t j
     for j in range(count):
-        i = j * step
-        out[j] = rotated_overlap(
-            b.x[j] - a.x[i], b.y[j] - a.y[i], a.cos[i], a.sin[i], a.width[i], a.height[i], a.area[i],
-            b.cos[j], b.sin[j], b.width[j], b.height[j], b.area[j], mode)
+        one, other = box_at(a, j * step), box_at(b, j)
+        out[j] = overlap_of(&one, &other, mode)
 
 
-cdef inline void compare_near(const Block* a, Py_ssize_t step, const Block* b, Py_ssize_t count, Py_ssize_t mode,
-                       real* out) noexcept nogil:
+cdef inline void compare_candidates(const Block* a, Py_ssize_t step, const Block* b, Py_ssize_t count, Py_ssize_t mode,
+                                    real* out) noexcept nogil:
     """The same with a loop for each mode, as only loops without branches become vectors."""
     if mode == BoxIouMode.IOF:
         compare(a, step, b, count, BoxIouMode.IOF, out)
@@ -104,19 +112,19 @@ cdef inline void compare_near(const Block* a, Py_ssize_t step, const Block* b, P
 cdef inline void compare_blocks(const Block* a, Py_ssize_t step, const Block* b, Py_ssize_t count,
                                 const BoxIou* work, real* out) noexcept nogil:
     """The same; boxes that are apart, and usually those are most, are left out."""
-    cdef Block near_a, near_b
-    cdef int[BLOCK] near
+    cdef Block chosen_a, chosen_b
+    cdef int[BLOCK] candidates
     cdef real[BLOCK] overlaps
-    cdef int found = find_near(a, step, b, count, near)
+    cdef int found = find_candidates(a, step, b, count, candidates)
     cdef int i
     memset(out, 0, count * sizeof(real))
     if found == 0:
         return
-    gather(b, 1, near, found, &near_b)
-    gather(a, step, near, found if step else 1, &near_a)
-    compare_near(&near_a, step, &near_b, found, work.mode, overlaps)
+    gather(b, 1, candidates, found, &chosen_b)
+    gather(a, step, candidates, found if step else 1, &chosen_a)
+    compare_candidates(&chosen_a, step, &chosen_b, found, work.mode, overlaps)
     for i in range(found):
-        out[near[i]] = overlaps[i]
+        out[candidates[i]] = overlaps[i]
 
 
 include "box_pairs.pxi"

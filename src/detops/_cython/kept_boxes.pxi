@@ -2,6 +2,8 @@
 # when it suppresses another one is for upright_boxes.pxi or turned_boxes.pxi.
 from libc.math cimport INFINITY
 
+cdef struct Box
+
 cdef enum:
     LANES = 16
     # Boxes of a cell lie in smaller blocks, as most cells hold few.
@@ -12,8 +14,8 @@ cdef struct Block:
     real[LANES] y1
     real[LANES] x2
     real[LANES] y2
-    # Of upright boxes the area, of turned ones their number among those kept.
-    real[LANES] mark
+    # Of upright boxes the area, of turned ones their index among those kept.
+    real[LANES] payload
 
 cdef struct Node:
     # Boxes of a cell, and the number of the node before it there; -1 for none.
@@ -21,7 +23,7 @@ cdef struct Node:
     real[NODE_LANES] y1
     real[NODE_LANES] x2
     real[NODE_LANES] y2
-    real[NODE_LANES] mark
+    real[NODE_LANES] payload
     int before
 
 cdef struct Cell:
@@ -40,9 +42,6 @@ cdef struct Kept:
     Node* nodes
     Py_ssize_t nodes_count
     Py_ssize_t nodes_capacity
-    # What turned_boxes.pxi knows of each box.
-    void* turned
-    Py_ssize_t turned_capacity
 
 
 cdef inline void empty_lanes(real* x1, int lanes) noexcept nogil:
@@ -78,7 +77,7 @@ cdef inline int put_in_cell(Kept* kept, Cell* cell, const Box* box) noexcept nog
         kept.nodes_count += 1
     node = &kept.nodes[cell.newest]
     node.x1[lane], node.y1[lane], node.x2[lane], node.y2[lane] = box.x1, box.y1, box.x2, box.y2
-    node.mark[lane] = box.mark
+    node.payload[lane] = box.payload
     cell.boxes += 1
     return 0
 
@@ -97,6 +96,6 @@ cdef inline int put_in_block(Kept* kept, const Box* box) noexcept nogil:
         empty_lanes(kept.blocks[at].x1, LANES)
     block = &kept.blocks[at]
     block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane] = box.x1, box.y1, box.x2, box.y2
-    block.mark[lane] = box.mark
+    block.payload[lane] = box.payload
     kept.count += 1
     return 0

@@ -43,16 +43,17 @@ cdef inline Cell* cell_at(const Kept* kept, Py_ssize_t x, Py_ssize_t y) noexcept
     return &kept.cells[(x + y * <Py_ssize_t> ROW) & kept.mask]
 
 
-cdef inline bint suppressed(const Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
+cdef inline bint suppressed(const Selection* selection, const Box* box, const Rule* rule) noexcept nogil:
+    cdef const Kept* kept = &selection.kept
     cdef Region region
     cdef const Cell* cell
     cdef Py_ssize_t x, y
     cdef Py_ssize_t nearby
     if kept.cells == NULL:
-        return all_suppress(kept, box, rule)
+        return all_suppress(selection, box, rule)
     region = region_of(kept, box, 0, rule.offset)
     if region.cells > MOST_CELLS:
-        return all_suppress(kept, box, rule)
+        return all_suppress(selection, box, rule)
     nearby = kept.cells[kept.mask + 1].boxes
     for y in range(region.top, region.bottom + 1):
         for x in range(region.left, region.right + 1):
@@ -60,18 +61,19 @@ cdef inline bint suppressed(const Kept* kept, const Box* box, const Rule* rule) 
             nearby += cell.boxes
             prefetch(kept.nodes + max(cell.newest, 0))
     if nearby * COST > kept.count:
-        return all_suppress(kept, box, rule)
+        return all_suppress(selection, box, rule)
     for y in range(region.top, region.bottom + 1):
         for x in range(region.left, region.right + 1):
-            if cell_suppresses(kept, cell_at(kept, x, y), box, rule):
+            if cell_suppresses(selection, cell_at(kept, x, y), box, rule):
                 return True
-    return cell_suppresses(kept, &kept.cells[kept.mask + 1], box, rule)
+    return cell_suppresses(selection, &kept.cells[kept.mask + 1], box, rule)
 
 
-cdef inline int keep(Kept* kept, Box* box, const Rule* rule) noexcept nogil:
+cdef inline int keep(Selection* selection, Box* box, const Rule* rule) noexcept nogil:
+    cdef Kept* kept = &selection.kept
     cdef Region region
     cdef Py_ssize_t x, y
-    cdef int failed = remember(kept, box) or put_in_block(kept, box)
+    cdef int failed = remember(selection, box) or put_in_block(kept, box)
     if kept.cells != NULL:
         region = region_of(kept, box, margin_of(box, rule), rule.offset)
         if region.cells > MOST_CELLS:
@@ -128,7 +130,8 @@ cdef int make_grid(Kept* kept, const Candidate* candidates, Py_ssize_t count, co
 cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, const real* boxes, const Rule* rule,
                        Py_ssize_t top_k, Py_ssize_t limit) noexcept nogil:
     """Order the candidates in spare; of the first top_k, leave those kept at the head of items: how many, or -1."""
-    cdef Kept kept
+    cdef Selection selection
+    cdef Kept* kept = &selection.kept
     cdef Queue queue
     cdef Box box
     cdef Py_ssize_t i
@@ -136,11 +139,11 @@ cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, con
     cdef int failed
     if count == 0 or top_k == 0 or limit == 0:
         return 0
-    memset(&kept, 0, sizeof(Kept))
+    memset(&selection, 0, sizeof(Selection))
     failed = open_queue(&queue, items, spare, count)
     count = min(count, top_k)
     if not failed and min(count, limit) >= GRID_FROM and count < GRID_TO:
-        failed = make_grid(&kept, items, count, boxes, rule)
+        failed = make_grid(kept, items, count, boxes, rule)
     for i in range(count):
         if failed or selected == limit:
             break
@@ -148,14 +151,14 @@ cdef Py_ssize_t select(Candidate* items, Candidate* spare, Py_ssize_t count, con
         prefetch(boxes + NUMBERS * items[min(i + AHEAD, count - 1)].index)
         box = load_box(boxes + NUMBERS * items[i].index, rule)
         if box.area > 0:
-            if suppressed(&kept, &box, rule):
+            if suppressed(&selection, &box, rule):
                 continue
-            failed = keep(&kept, &box, rule)
+            failed = keep(&selection, &box, rule)
         items[selected] = items[i]
         selected += 1
     free(queue.ends)
     free(kept.blocks)
     free(kept.nodes)
     free(kept.cells)
-    free(kept.turned)
+    forget(&selection)
     return -1 if failed else selected

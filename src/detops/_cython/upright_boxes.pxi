@@ -1,7 +1,4 @@
 # Boxes along the axes, and when one suppresses another.
-cdef struct Kept
-cdef struct Cell
-
 cdef struct Rule:
     # Options of _core/iou.py: box_side's form, the number that is added to widths and heights, and the threshold.
     Py_ssize_t form
@@ -18,7 +15,11 @@ cdef struct Box:
     real height
     real area
     # What lies in the blocks with the corners: the area.
-    real mark
+    real payload
+
+cdef struct Selection:
+    # All that is asked about a kept box lies in the blocks.
+    Kept kept
 
 
 cdef inline Box load_box(const real* box, const Rule* rule) noexcept nogil:
@@ -28,13 +29,16 @@ cdef inline Box load_box(const real* box, const Rule* rule) noexcept nogil:
     found.width = side_length(found.x1, found.x2, rule.offset)
     found.height = side_length(found.y1, found.y2, rule.offset)
     found.area = area_of_sides(found.width, found.height)
-    found.mark = found.area
+    found.payload = found.area
     return found
 
 
-cdef inline int remember(Kept* kept, Box* box) noexcept nogil:
-    """All that is asked about a box lies in the blocks."""
+cdef inline int remember(Selection* selection, Box* box) noexcept nogil:
     return 0
+
+
+cdef inline void forget(Selection* selection) noexcept nogil:
+    pass
 
 
 cdef inline real margin_of(const Box* box, const Rule* rule) noexcept nogil:
@@ -53,7 +57,7 @@ cdef inline bint in_blocks(const Kept* kept, const Box* box, real threshold, rea
             hit |= overlap_ratio(
                 shared_area(box.x1, box.y1, box.x2, box.y2,
                             block.x1[lane], block.y1[lane], block.x2[lane], block.y2[lane], offset),
-                box.area, block.mark[lane]) > threshold
+                box.area, block.payload[lane]) > threshold
         if hit:
             return True
     return False
@@ -70,7 +74,7 @@ cdef inline bint in_nodes(const Kept* kept, const Cell* cell, const Box* box, re
             hit |= overlap_ratio(
                 shared_area(box.x1, box.y1, box.x2, box.y2,
                             node.x1[lane], node.y1[lane], node.x2[lane], node.y2[lane], offset),
-                box.area, node.mark[lane]) > threshold
+                box.area, node.payload[lane]) > threshold
         if hit:
             return True
         at = node.before
@@ -78,15 +82,16 @@ cdef inline bint in_nodes(const Kept* kept, const Cell* cell, const Box* box, re
 
 
 # Compilers leave a sum with the constant -0.0 out, and usually there is no offset.
-cdef inline bint all_suppress(const Kept* kept, const Box* box, const Rule* rule) noexcept nogil:
+cdef inline bint all_suppress(const Selection* selection, const Box* box, const Rule* rule) noexcept nogil:
     """Whether one of all kept boxes overlaps a box too much."""
     if rule.offset == 0:
-        return in_blocks(kept, box, rule.threshold, -0.0)
-    return in_blocks(kept, box, rule.threshold, rule.offset)
+        return in_blocks(&selection.kept, box, rule.threshold, -0.0)
+    return in_blocks(&selection.kept, box, rule.threshold, rule.offset)
 
 
-cdef inline bint cell_suppresses(const Kept* kept, const Cell* cell, const Box* box, const Rule* rule) noexcept nogil:
+cdef inline bint cell_suppresses(const Selection* selection, const Cell* cell, const Box* box,
+                                 const Rule* rule) noexcept nogil:
     """Whether one of the boxes of a cell does."""
     if rule.offset == 0:
-        return in_nodes(kept, cell, box, rule.threshold, -0.0)
-    return in_nodes(kept, cell, box, rule.threshold, rule.offset)
+        return in_nodes(&selection.kept, cell, box, rule.threshold, -0.0)
+    return in_nodes(&selection.kept, cell, box, rule.threshold, rule.offset)

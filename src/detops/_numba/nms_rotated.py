@@ -3,8 +3,7 @@
 import numpy as np
 
 from detops._codes import BoxIouMode
-from detops._core.rotated import bounds_meet, rotated_overlap
-from detops._numba.box_iou_rotated import measure
+from detops._numba.box_iou_rotated import measure, overlap
 from detops._numba.nms import in_order
 from detops._numba.parallel import ZERO, inner, jit, read_only
 
@@ -16,17 +15,7 @@ def suppressed(box, planes, labels, order, compared, threshold):
     """Whether one of the first boxes of compared, of the same label, overlaps a box too much."""
     for j in range(compared):
         i = order[j]
-        x, y = planes[0, box] - planes[0, i], planes[1, box] - planes[1, i]
-        if labels[i] != labels[box] or not bounds_meet(
-            x, y, planes[7, i] + planes[7, box], planes[8, i] + planes[8, box]
-        ):
-            continue
-        overlap = rotated_overlap(
-            x, y,
-            planes[2, i], planes[3, i], planes[4, i], planes[5, i], planes[6, i],
-            planes[2, box], planes[3, box], planes[4, box], planes[5, box], planes[6, box], IOU,
-        )  # fmt: skip
-        if overlap > threshold:
+        if labels[i] == labels[box] and overlap(planes, i, planes, box, IOU) > threshold:
             return True
     return False
 

@@ -3,9 +3,11 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detops.operators import _checks
 from detops.operators._call import Call
+from detops.runtime import _registry
 
 INT64 = np.dtype(np.int64)
 
@@ -66,6 +68,20 @@ def score_thresholds(
     checked = _checks.reals("score_threshold", numbers, len(numbers) if classes is None else classes, finite=False)
     thresholds = [score_threshold(number, dtype, strict)[0] for number in checked]
     return np.array(thresholds, dtype), min(thresholds, default=-np.inf), strict
+
+
+def select(
+    kernel: str, call: Call, dtype: np.dtype, options: tuple[Any, ...], limit: int, out: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """Run a kernel on one set of boxes, computed in a type; return the indices of at most so many that it selects."""
+    selected = call.space.empty((limit,), INT64)
+    kept = 0
+    if selected.size:
+        found = call.space.empty((1,), INT64)
+        arrays = call.cast("boxes", dtype), call.cast("scores", dtype)
+        _registry.kernel(kernel, call.backend, dtype)(*arrays, *options, selected, found)
+        kept = call.space.to_host(found).item()
+    return call.deliver(out, selected[:kept])
 
 
 def limit(name: str, value: Any, count: int) -> int:

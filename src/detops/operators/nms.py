@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _suppression
 from detops.operators._call import Call
-from detops.runtime import _registry
 from detops.runtime._registry import Backend
 
 
@@ -164,7 +163,6 @@ def batched_nms(
 def _nms(
     call: Call, iou_threshold: Any, score_threshold: Any, top_k: Any, max_boxes: Any, offset: Any, out: Any
 ) -> NDArray[np.int64]:
-    int64 = _suppression.INT64
     dtype = _suppression.dtype_of(call)
     count = _suppression.count_of_set(call, 4)
     labels = thresholds = None
@@ -179,15 +177,8 @@ def _nms(
     iou = _suppression.iou_threshold(iou_threshold, dtype)
     top_k = _suppression.limit("pre_nms_top_k", top_k, count)
     limit = _suppression.limit("max_output_boxes", max_boxes, count)
-    options = (thresholds, iou, least, strict, top_k, limit, _suppression.offset(offset))
-    selected = call.space.empty((limit,), int64)
-    kept = 0
-    if selected.size:
-        found = call.space.empty((1,), int64)
-        arrays = (call.cast("boxes", dtype), call.cast("scores", dtype), labels)
-        _registry.kernel("nms", call.backend, dtype)(*arrays, *options, selected, found)
-        kept = call.space.to_host(found).item()
-    return call.deliver(out, selected[:kept])
+    options = (labels, thresholds, iou, least, strict, top_k, limit, _suppression.offset(offset))
+    return _suppression.select("nms", call, dtype, options, limit, out)
 
 
 def _check_labels(labels: np.ndarray, thresholds: int) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from detops.operators import _checks, _suppression
 from detops.operators._call import Call
 from detops.operators.box_iou_rotated import DOUBLE
-from detops.runtime import _registry
 from detops.runtime._registry import Backend
 
 
@@ -97,13 +96,4 @@ def nms_rotated(
     least, strict = _suppression.score_threshold(score_threshold, of_scores)
     limit = _suppression.limit("max_output_boxes", max_output_boxes, count)
     turned = _checks.flag("clockwise", clockwise)
-    selected = call.space.empty((limit,), _suppression.INT64)
-    kept = 0
-    if selected.size:
-        found = call.space.empty((1,), _suppression.INT64)
-        arrays = call.cast("boxes", DOUBLE), call.cast("scores", DOUBLE), own
-        _registry.kernel("nms_rotated", call.backend, DOUBLE)(
-            *arrays, iou, least, strict, limit, turned, selected, found
-        )
-        kept = call.space.to_host(found).item()
-    return call.deliver(out, selected[:kept])
+    return _suppression.select("nms_rotated", call, DOUBLE, (own, iou, least, strict, limit, turned), limit, out)
