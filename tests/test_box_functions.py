@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import onnx
@@ -13,6 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from onnx import numpy_helper
 
 import detops
+from detops.operators.box_convert import COLUMNS
+from detops.operators.decode_distance import ORDERS
+from detops.operators.decode_yolo import FORMS
 from tests.oracle import box_functions as oracle
 
 from .graph.models import DATA
@@ -361,3 +364,17 @@ def test_bad_arguments(name: str) -> None:
     with pytest.raises(kind, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "words"),
+    [
+        (detops.box_convert, "in_fmt", COLUMNS),
+        (detops.box_convert, "out_fmt", COLUMNS),
+        (detops.decode_distance, "order", ORDERS),
+        (detops.decode_yolo, "form", FORMS),
+    ],
+)
+def test_words_are_types(function, name, words):
+    """A type checker refuses a word that the function does."""
+    assert set(get_args(get_type_hints(function)[name])) == set(words)

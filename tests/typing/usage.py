@@ -25,6 +25,9 @@ dets, kept = detops.soft_nms(boxes, scores, method="gaussian")
 assert_type(kept, NDArray[np.int64])
 with detops.use_backend("numba"):
     detops.decode_bbox(boxes, boxes, anchor_form="center")
+assert_type(detops.box_area(boxes), NDArray[np.floating[Any]])
+assert_type(detops.remove_small_boxes(boxes, 2), NDArray[np.int64])
+detops.box_convert(boxes, "cxcywh", "xyxy")
 kept = detops.numba.nms(boxes, scores, 0.5)
 session = detops.onnx.session("model.onnx")
 
@@ -36,6 +39,9 @@ detops.grid_sample(features, features, padding_mode="wrap")  # type: ignore[arg-
 detops.roi_align(features, rois, 7, mode="mean")  # type: ignore[arg-type]
 detops.scatter_nd(boxes, [[0]], boxes[:1], reduction="sum")  # type: ignore[arg-type]
 detops.soft_nms(boxes, scores, method="softest")  # type: ignore[arg-type]
+detops.box_convert(boxes, "cxcywh", "xyxy_")  # type: ignore[arg-type]
+detops.decode_distance(boxes, boxes[:, :2], order="lrtb")  # type: ignore[arg-type]
+detops.decode_yolo([features], [8], form="yolo")  # type: ignore[arg-type]
 detops.nms(boxes, scores, 0.5, backend="gpu")  # type: ignore[arg-type]
 detops.use_backend("torch")  # type: ignore[arg-type]
 detops.nms(boxes, scores, "0.5")  # type: ignore[arg-type]

@@ -1,15 +1,22 @@
 """Boxes in other numbers: corners, sizes, centers, angles. NumPy computes it."""
 
+from __future__ import annotations
+
+from typing import Any, Literal
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks, _host
 
+Format = Literal["xyxy", "xywh", "cxcywh", "cxcywha", "xyxyxyxy"]
 COLUMNS = {"xyxy": 4, "xywh": 4, "cxcywh": 4, "cxcywha": 5, "xyxyxyxy": 8}
 UPRIGHT = ("xyxy", "xywh", "cxcywh")
 
 
-def box_convert(boxes: ArrayLike, in_fmt: str, out_fmt: str, *, clockwise: bool = True) -> np.ndarray:
+def box_convert(
+    boxes: ArrayLike, in_fmt: Format, out_fmt: Format, *, clockwise: bool = True
+) -> NDArray[np.floating[Any]]:
     """Return boxes in another format.
 
     ==============  ================================================================================================

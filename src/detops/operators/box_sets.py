@@ -1,14 +1,17 @@
 """What is asked of a set of boxes, or done to it: areas, bounds, sizes; boxes of masks. NumPy computes it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks, _host
 
 
-def box_area(boxes: ArrayLike) -> np.ndarray:
+def box_area(boxes: ArrayLike) -> NDArray[np.floating[Any]]:
     """Return the areas of boxes.
 
     Parameters
@@ -50,7 +53,7 @@ def _sides(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return boxes[..., 2] - boxes[..., 0], boxes[..., 3] - boxes[..., 1]
 
 
-def clip_boxes(boxes: ArrayLike, size: Sequence[int]) -> np.ndarray:
+def clip_boxes(boxes: ArrayLike, size: Sequence[int]) -> NDArray[Any]:
     """Move the corners of boxes that lie outside of an image to its border.
 
     Parameters
@@ -97,7 +100,7 @@ def clip_boxes(boxes: ArrayLike, size: Sequence[int]) -> np.ndarray:
     return result
 
 
-def remove_small_boxes(boxes: ArrayLike, min_size: float) -> np.ndarray:
+def remove_small_boxes(boxes: ArrayLike, min_size: float) -> NDArray[np.int64]:
     """Return the indices of the boxes whose width and height are at least `min_size`.
 
     Parameters
@@ -138,7 +141,7 @@ def remove_small_boxes(boxes: ArrayLike, min_size: float) -> np.ndarray:
     return np.flatnonzero((width >= least) & (height >= least)).astype(np.int64, copy=False)
 
 
-def masks_to_boxes(masks: ArrayLike) -> np.ndarray:
+def masks_to_boxes(masks: ArrayLike) -> NDArray[np.float32]:
     """Return the smallest box around each mask.
 
     Parameters

@@ -1,9 +1,11 @@
 """Boxes from distances to their sides, also as distributions. NumPy computes it."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks, _host
 
@@ -16,9 +18,9 @@ def decode_distance(
     *,
     strides: ArrayLike | None = None,
     bins: int = 1,
-    order: str = "ltrb",
+    order: Literal["ltrb", "tblr"] = "ltrb",
     axis: int = -1,
-) -> np.ndarray:
+) -> NDArray[np.floating[Any]]:
     """Turn distances from points to the sides of boxes into boxes.
 
     ::

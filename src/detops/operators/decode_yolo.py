@@ -1,10 +1,12 @@
 """Boxes and scores from what the last convolutions of a YOLO give. NumPy computes it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from detops.operators import _checks, _host, decode_distance
 
@@ -16,11 +18,11 @@ def decode_yolo(
     maps: Sequence[ArrayLike],
     strides: Sequence[float],
     *,
-    form: str,
+    form: Literal["yolov3", "yolov5", "yolox", "yolov8"],
     anchors: ArrayLike | None = None,
     bins: int = 16,
     activated: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """Turn what the last convolutions of a YOLO give into boxes and scores.
 
     With s the sigmoid, (column, row) a cell of a map, and a score that is s(class), times s(object) where there is one:
