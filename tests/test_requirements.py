@@ -21,6 +21,7 @@ REQUIRED = sorted({re.split(r"[\[<>=]", text)[0] for text in chain(*GROUPS.value
 
 # What a package is imported as, where its module has another name.
 MODULES = {
+    "ensemble-boxes": "ensemble_boxes",
     "numba-cuda": "numba.cuda",
     "opencv-python-headless": "cv2",
     "pillow": "PIL",

@@ -73,7 +73,7 @@ def _functions(operator: str) -> Iterator[str]:
         elif wrong := _signature(got[:-2], wanted):
             yield f"src/detops/operators/{operator}.py: {wrong}"
     if operator not in detops.numba.__all__:
-        yield f"src/detops/numba/{operator}.py: no form for compiled code, or no name of it in detops/__init__.py"
+        yield f"src/detops/numba/{operator}.py: no form for compiled code, or no name of it in its __init__.py"
     elif wrong := _signature(written(getattr(detops.numba, operator)), wanted):
         yield f"src/detops/numba/{operator}.py: {wrong}"
 
