@@ -31,7 +31,7 @@ def _keep_nothing_afterwards() -> Iterator[None]:
     memory.set_most_bytes(_memory.keep_mib * _memory.MIB)
 
 
-needs_keeping = pytest.mark.skipif(os.name == "nt", reason="Windows cannot mark pages as free that stay mapped: results come from NumPy")
+needs_keeping = pytest.mark.skipif(os.name == "nt", reason="Windows marks no mapped pages as free: results are NumPy's")
 
 
 def new(shape: tuple[int, ...] = LARGE, dtype: Any = np.float32) -> np.ndarray:
