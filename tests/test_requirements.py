@@ -22,14 +22,23 @@ REQUIRED = sorted({re.split(r"[\[<>=]", text)[0] for text in chain(*GROUPS.value
 # What a package is imported as, where its module has another name.
 MODULES = {
     "ensemble-boxes": "ensemble_boxes",
+    "myst-parser": "myst_parser",
     "numba-cuda": "numba.cuda",
     "opencv-python-headless": "cv2",
     "pillow": "PIL",
     "pytest-xdist": "xdist",
+    "scikit-image": "skimage",
     "cython": "Cython",
 }
-# Run as commands, and by what.
-COMMANDS = {"build": ".ci/run", "mypy": ".ci/run", "ruff": ".ci/run", "asv": "CONTRIBUTING.md"}
+# Run as commands or named in settings, and where.
+NAMED = {
+    "asv": "CONTRIBUTING.md",
+    "build": ".ci/run",
+    "furo": "docs/conf.py",
+    "mypy": ".ci/run",
+    "myst-parser": "docs/conf.py",
+    "ruff": ".ci/run",
+}
 SOURCES = ("setup.py", "src", "cuda", "tests", "docs", "examples", "asv_bench")
 
 
@@ -58,10 +67,11 @@ def all_imported() -> set[str]:
 
 @pytest.mark.parametrize("package", REQUIRED)
 def test_requirement_is_used(package: str) -> None:
-    if package in COMMANDS:
-        assert re.search(rf"\b{package}\b", (ROOT / COMMANDS[package]).read_text(encoding="utf-8"))
+    module = MODULES.get(package, package)
+    if package in NAMED:
+        assert re.search(rf"\b{module}\b", (ROOT / NAMED[package]).read_text(encoding="utf-8"))
     else:
-        assert MODULES.get(package, package) in all_imported()
+        assert module in all_imported()
 
 
 def test_each_way_to_import_is_seen() -> None:
