@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 MODEL = ROOT / "tests" / "data" / "graphs" / "pos_concat_last_axis.onnx"
 PICTURE = ROOT / "docs" / "images" / "graph_fusion.png"
 
-WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 132, 34, 18, 34, 30
+WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN, BEND = 132, 34, 18, 38, 30, 12
 COLORS = {"input": "#dbe9f6", "output": "#dbe9f6", "DecodeBbox": "#c7e9c0"}
 OTHER, LINE, TEXT = "#f4f4f4", "#777777", "#222222"
 
@@ -35,46 +35,85 @@ def boxes_of(model: onnx.ModelProto) -> Boxes:
     return boxes
 
 
-def layers_of(boxes: Boxes) -> list[list[str]]:
-    """Put every box one layer below its lowest maker, and sort each layer by where its makers are."""
+def layers_of(boxes: Boxes) -> tuple[Boxes, list[list[str]]]:
+    """Put every box one layer below its lowest maker; a line that passes a layer has a box without a label there."""
     depth: dict[str, int] = {}
     for name, (_, makers) in boxes.items():
         depth[name] = 1 + max((depth[maker] for maker in makers), default=-1)
+    placed: Boxes = {}
+    for name, (label, makers) in boxes.items():
+        above = []
+        for maker in makers:
+            for layer in range(depth[maker] + 1, depth[name]):
+                passing = f"{maker} passes {layer}"  # one place for all lines from a maker
+                placed[passing] = "", [maker]
+                depth[passing], maker = layer, passing
+            above.append(maker)
+        placed[name] = label, above
     layers: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
-    for name in boxes:
+    for name in placed:
         layers[depth[name]].append(name)
-    place: dict[str, float] = {}
-    for layer in layers:
-        layer.sort(key=lambda name: sum(place[m] for m in boxes[name][1]) / max(len(boxes[name][1]), 1))
-        place.update({name: number - len(layer) / 2 for number, name in enumerate(layer)})
-    return layers
+    return placed, layers
+
+
+def middles_of(boxes: Boxes, layers: list[list[str]]) -> dict[str, float]:
+    """Where each box has its middle: near those of its makers and readers, and apart from its neighbors."""
+    linked: dict[str, list[str]] = {name: list(makers) for name, (_, makers) in boxes.items()}
+    for name, (_, makers) in boxes.items():
+        for maker in makers:
+            linked[maker].append(name)
+    middle = {name: WIDTH * (at - len(layer) / 2) for layer in layers for at, name in enumerate(layer)}
+    for sweep in range(60):
+        for layer in layers if sweep % 2 else reversed(layers):
+            wanted = {name: sum(map(middle.get, linked[name])) / len(linked[name]) for name in layer}
+            if sweep < 40:
+                layer.sort(key=lambda name: wanted[name])
+            right = float("-inf")
+            for name in layer:
+                half = width_of(boxes[name][0]) / 2
+                middle[name] = max(wanted[name], right + half)
+                right = middle[name] + half + GAP_X
+            aside = sum(wanted[name] - middle[name] for name in layer) / len(layer)
+            middle.update({name: middle[name] + aside for name in layer})
+    return middle
+
+
+def width_of(label: str) -> int:
+    """The width of a box; a line that passes needs little."""
+    return WIDTH if label else GAP_X
 
 
 def draw(boxes: Boxes, title: str) -> Image.Image:
-    """Draw the boxes in layers, with a line from every maker to its readers."""
-    layers = layers_of(boxes)
-    across = max(len(layer) for layer in layers)
-    width = max(2 * MARGIN + across * (WIDTH + GAP_X) - GAP_X, 3 * WIDTH)
-    height = 3 * MARGIN + len(layers) * (HEIGHT + GAP_Y) - GAP_Y
-    image = Image.new("RGB", (width, height), "white")
+    """Draw the boxes in layers, with an arrow from every maker to its readers."""
+    boxes, layers = layers_of(boxes)
+    middle = middles_of(boxes, layers)
+    left = min(middle[name] - width_of(boxes[name][0]) / 2 for name in boxes) - MARGIN
+    right = max(middle[name] + width_of(boxes[name][0]) / 2 for name in boxes) + MARGIN
+    middle = {name: x - left for name, x in middle.items()}
+    top = {name: 2 * MARGIN + at * (HEIGHT + GAP_Y) for at, layer in enumerate(layers) for name in layer}
+    image = Image.new(
+        "RGB", (round(max(right - left, 2 * WIDTH)), 2 * MARGIN + len(layers) * (HEIGHT + GAP_Y)), "white"
+    )
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(15)
     pen.text((MARGIN, MARGIN / 2), title, fill=TEXT, font=ImageFont.load_default(18))
-    corner: dict[str, tuple[float, float]] = {}
-    for depth, layer in enumerate(layers):
-        left = (width - len(layer) * (WIDTH + GAP_X) + GAP_X) / 2
-        for number, name in enumerate(layer):
-            corner[name] = (left + number * (WIDTH + GAP_X), 2 * MARGIN + depth * (HEIGHT + GAP_Y))
-    for name, (_, makers) in boxes.items():
-        x, y = corner[name]
-        for maker in makers:
-            start_x, start_y = corner[maker]
-            pen.line((start_x + WIDTH / 2, start_y + HEIGHT, x + WIDTH / 2, y), fill=LINE, width=2)
+    for name, (label, makers) in boxes.items():
+        x, y = middle[name], top[name]
+        for at, maker in enumerate(sorted(makers, key=middle.__getitem__)):
+            # Side by side where they end, straight down before that: every arrow can be followed.
+            end = x + BEND * (at - (len(makers) - 1) / 2) * bool(label)
+            bend = y - BEND if label else y
+            pen.line((middle[maker], top[maker] + HEIGHT, end, bend, end, y), fill=LINE, width=2, joint="curve")
+            if label:
+                pen.polygon((end - 4, y - 8, end + 4, y - 8, end, y), fill=LINE)
+        if not label:
+            pen.line((x, y, x, y + HEIGHT), fill=LINE, width=2)
     for name, (label, _) in boxes.items():
-        x, y = corner[name]
-        kind = label if name.startswith("node ") else "input"
-        area = (x, y, x + WIDTH, y + HEIGHT)
-        pen.rounded_rectangle(area, radius=8, fill=COLORS.get(kind, OTHER), outline=LINE, width=2)
-        pen.text((x + WIDTH / 2, y + HEIGHT / 2), label, fill=TEXT, font=font, anchor="mm")
+        if label:
+            x, y = middle[name], top[name]
+            kind = label if name.startswith("node ") else "input"
+            area = (x - WIDTH / 2, y, x + WIDTH / 2, y + HEIGHT)
+            pen.rounded_rectangle(area, radius=8, fill=COLORS.get(kind, OTHER), outline=LINE, width=2)
+            pen.text((x, y + HEIGHT / 2), label, fill=TEXT, font=font, anchor="mm")
     return image
 
 

@@ -75,8 +75,7 @@ def multi_scale_deform_attn(
 
     References
     ----------
-    .. [1] X. Zhu, W. Su, L. Lu, B. Li, X. Wang, J. Dai, "Deformable DETR: Deformable Transformers for End-to-End
-       Object Detection", ICLR 2021.
+    .. [1] Zhu et al., "Deformable DETR: Deformable Transformers for End-to-End Object Detection", ICLR 2021.
 
     Examples
     --------

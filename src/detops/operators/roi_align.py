@@ -96,7 +96,7 @@ def roi_align(
 
     References
     ----------
-    .. [1] K. He, G. Gkioxari, P. Dollar, R. Girshick, "Mask R-CNN", ICCV 2017.
+    .. [1] He et al., "Mask R-CNN", ICCV 2017.
 
     Examples
     --------

@@ -77,7 +77,7 @@ def roi_pool(
 
     References
     ----------
-    .. [1] R. Girshick, "Fast R-CNN", ICCV 2015.
+    .. [1] Girshick, "Fast R-CNN", ICCV 2015.
 
     Examples
     --------

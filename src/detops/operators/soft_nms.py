@@ -92,8 +92,7 @@ def soft_nms(
 
     References
     ----------
-    .. [1] N. Bodla, B. Singh, R. Chellappa, L. S. Davis, "Soft-NMS: Improving Object Detection With One Line of Code",
-       ICCV 2017.
+    .. [1] Bodla et al., "Soft-NMS: Improving Object Detection With One Line of Code", ICCV 2017.
 
     Examples
     --------
