@@ -25,8 +25,8 @@ def in_reference() -> list[str]:
     for line in (DOCS / "reference.rst").read_text(encoding="utf-8").splitlines():
         if line.startswith(".. currentmodule:: "):
             module = line.partition(":: ")[2]
-        elif re.fullmatch(r"   \w+", line):
-            found.append(f"{module}.{line.strip()}")
+        elif name := re.fullmatch(r"(?:   |\.\. py:data:: )(\w+)", line):
+            found.append(f"{module}.{name[1]}")
     return found
 
 
