@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import re
 import sys
 import weakref
 from pathlib import Path
@@ -139,6 +140,19 @@ def test_show_config_without_anything() -> None:
     rows = dict(line.split(None, 1) for line in text.splitlines() if not line.startswith("backend"))
     assert rows["detops"] == detops.__version__
     assert "not available: backend 'numba' cannot be loaded" in text
+
+
+def test_show_config_as_a_dict(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = detops.show_config("dicts")
+    assert not capsys.readouterr().out
+    assert Path(rows["path"], "__init__.py").samefile(detops.__file__)
+    assert {"processor", "compiler", "instruction set", "onnxruntime", "backend cython"} <= set(rows)
+    assert re.search(r"\d+\.\d+", rows["compiler"])
+    assert all(rows.values())
+    detops.show_config()
+    assert dict(re.split(" {2,}", line, maxsplit=1) for line in capsys.readouterr().out.splitlines()) == rows
+    with pytest.raises(ValueError, match=r"mode: expected .*'dicts', got 'json'"):
+        detops.show_config("json")  # type: ignore[call-overload]
 
 
 class SpeaksArray:

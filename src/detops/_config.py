@@ -1,6 +1,7 @@
 """What this installation can do, for bug reports."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -8,19 +9,23 @@ from detops._version import __version__
 from detops.operators import _checks
 from detops.runtime import _memory, _registry, _threads
 
+# What detops works with where it is installed.
+_OPTIONAL = ("numba", "numba-cuda", "onnx", "onnxruntime", "pillow", "rich", "distributed", "hypothesis")
 
-def config() -> dict[str, str]:
-    """Return what :func:`show_config` prints, by name."""
+
+def _config() -> dict[str, str]:
     # Not above: importing detops should cost little more than importing numpy.
     import importlib.metadata
     import platform
 
     found = {
         "detops": __version__,
+        "path": str(Path(__file__).parent),
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "processor": _processor(),
         "numpy": np.__version__,
     }
-    for package in ("numba", "numba-cuda", "onnx", "onnxruntime"):
+    for package in _OPTIONAL:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -32,10 +37,25 @@ def config() -> dict[str, str]:
         except _registry.BackendError as error:
             found[f"backend {backend}"] = f"not available: {error}"
     if _registry.available("cython"):
+        from detops._cython import cpu
+
+        found["compiler"] = cpu.compiler()
         found["instruction set"] = _registry.instruction_set()
     found["threads"] = str(_threads.get_num_threads())
     found["kept memory"] = f"at most {_memory.keep_mib} MiB"
     return found
+
+
+def _processor() -> str:
+    """The model of the processor where Linux tells it, else what Python knows."""
+    import platform
+
+    cpus = Path("/proc/cpuinfo")
+    for line in cpus.read_text(encoding="utf-8", errors="replace").splitlines() if cpus.exists() else ():
+        name, _, model = line.partition(":")
+        if name.strip() == "model name":
+            return model.strip()
+    return platform.processor() or "unknown"
 
 
 def set_num_threads(n: int) -> None:
@@ -67,19 +87,43 @@ def set_num_threads(n: int) -> None:
     _threads.set_number(_checks.integer("n", n, at_least=1, at_most=_threads.MAX_THREADS))
 
 
-def show_config() -> None:
-    """Print versions, backends, the vector instruction set in use and the number of threads.
+@overload
+def show_config(mode: Literal["stdout"] = ...) -> None: ...
+@overload
+def show_config(mode: Literal["dicts"]) -> dict[str, str]: ...
+def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, str] | None:
+    """Print versions, backends, the processor, the vector instruction set in use and the number of threads.
+
+    Parameters
+    ----------
+    mode : {"stdout", "dicts"}, default "stdout"
+        Whether to print, or to return the same as a dict; the words are those of :func:`numpy.show_config`.
+
+    Returns
+    -------
+    dict of str or None
+        A text for each name, with ``mode="dicts"``.
+
+    Raises
+    ------
+    ValueError
+        If `mode` is another word.
 
     Examples
     --------
     >>> import detops
-    >>> detops.show_config()  # doctest: +ELLIPSIS
+    >>> detops.show_config()
     detops...
+    >>> detops.show_config("dicts")["detops"] == detops.__version__
+    True
     """
-    rows = config()
+    if _checks.choice("mode", mode, ("stdout", "dicts")) == "dicts":
+        return _config()
+    rows = _config()
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:<{width}}  {value}")
+    return None
 
 
 def add_parsers(subparsers: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which vector instruction sets this machine's processor and operating system support."""
+"""Which vector instruction sets this machine's processor and operating system support, and what compiled the kernels."""
 
 cdef extern from *:
     """
@@ -15,9 +15,21 @@ cdef extern from *:
     static int detops_avx2(void) { return 0; }
     static int detops_avx512(void) { return 0; }
     #endif
+    #define DETOPS_TEXT_OF(macro) #macro
+    #define DETOPS_TEXT(macro) DETOPS_TEXT_OF(macro)
+    #if defined(__clang__)
+    #define DETOPS_COMPILER __VERSION__
+    #elif defined(__GNUC__)
+    #define DETOPS_COMPILER "GCC " __VERSION__
+    #elif defined(_MSC_FULL_VER)
+    #define DETOPS_COMPILER "MSVC " DETOPS_TEXT(_MSC_FULL_VER)
+    #else
+    #define DETOPS_COMPILER "unknown"
+    #endif
     """
     int detops_avx2()
     int detops_avx512()
+    const char* DETOPS_COMPILER
 
 
 def instruction_sets():
@@ -28,3 +40,8 @@ def instruction_sets():
     if detops_avx2():
         found.append("avx2")
     return (*found, "baseline")
+
+
+def compiler():
+    """The compiler that the kernels come from, with its version."""
+    return DETOPS_COMPILER.decode()
