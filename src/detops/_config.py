@@ -36,9 +36,7 @@ def _config() -> dict[str, str]:
             found[f"backend {backend}"] = "available"
         except _registry.BackendError as error:
             found[f"backend {backend}"] = f"not available: {error}"
-    if _registry.available("cython"):
-        from detops._cython import cpu
-
+    if cpu := _registry.part("cpu"):
         found["compiler"] = cpu.compiler()
         found["instruction set"] = _registry.instruction_set()
     found["threads"] = str(_threads.get_num_threads())
