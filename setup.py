@@ -1,16 +1,19 @@
 """Build the compiled kernels: each .pyx once, compiled per element type and vector instruction set."""
 
 import copy
+import gzip
 import importlib
 import os
 import platform
 import sys
+import tarfile
 from pathlib import Path
 from types import ModuleType
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 ELEMENTS = {
     "float32": "float",
@@ -148,6 +151,32 @@ class BuildVariants(build_ext):
         super().copy_extensions_to_source()
 
 
+class ReproducibleSdist(sdist):
+    """With SOURCE_DATE_EPOCH, as other tools have it, the same files are an archive of the same bytes."""
+
+    def make_archive(self, base_name: str, format: str, root_dir=None, base_dir=None, owner=None, group=None) -> str:
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch is None or format != "gztar":
+            return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mtime = int(epoch)
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            return member
+
+        name = f"{base_name}.tar.gz"
+        self.mkpath(os.path.dirname(name))
+        with (
+            open(name, "wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=int(epoch)) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(Path(root_dir or ".") / base_dir, base_dir, filter=plain)  # a folder's names are sorted
+        return name
+
+
 setup(
     packages=[*find_packages("src"), "detops._cuda"],
     package_dir={"": "src", "detops._cuda": "cuda/kernels"},
@@ -155,6 +184,6 @@ setup(
     include_package_data=False,
     package_data={"detops": ["py.typed", "data/digits/*"], "detops._cython": ["*.pyi"], "detops.onnx": ["*.pyi"]},
     ext_modules=extensions(),
-    cmdclass={"build_ext": BuildVariants},
+    cmdclass={"build_ext": BuildVariants, "sdist": ReproducibleSdist},
     zip_safe=False,
 )

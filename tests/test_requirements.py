@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import detops
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CLASSIFIERS = PROJECT["project"]["classifiers"]
 GROUPS = {
     "build-system": PROJECT["build-system"]["requires"],
     "dependencies": PROJECT["project"]["dependencies"],
@@ -77,3 +80,11 @@ def test_requirement_is_used(package: str) -> None:
 def test_each_way_to_import_is_seen() -> None:
     text = "import a.b, c\nfrom d import e\nfrom . import f\ndef g():\n    need('h', 'x')\n    len('i')"
     assert list(imported(ast.parse(text))) == ["a.b", "c", "d", "d.e", "h"]
+
+
+def test_what_else_states_the_version_of_detops_or_python() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {detops.__version__}\n" in citation
+    stated = re.findall(r"^Programming Language :: Python :: (3\.\d+)$", "\n".join(CLASSIFIERS), re.MULTILINE)
+    assert f">={stated[0]}" == PROJECT["project"]["requires-python"]
+    assert f"3.11 to {stated[-1]} were tried" in (ROOT / "README.md").read_text(encoding="utf-8")
