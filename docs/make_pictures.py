@@ -1,4 +1,4 @@
-"""Draw what the operators do: docs/conf.py writes one picture for each of their pages to docs/_pictures.
+"""Draw what the operators do, and how fast: docs/conf.py writes a picture for each of these pages to docs/_pictures.
 
     python docs/make_pictures.py [NAME ...]
 
@@ -7,7 +7,9 @@ Whatever a picture shows, detops has computed: where a point lies is read off fr
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -36,7 +38,7 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {}
 
 
 def picture(caption: str) -> Callable[[Callable[[], Figure]], Callable[[], Figure]]:
-    """Add a picture to the page in docs/operators that is called as the function."""
+    """Add a picture to the page that is called as the function."""
 
     def add(draw: Callable[[], Figure]) -> Callable[[], Figure]:
         PICTURES[draw.__name__] = draw, caption
@@ -391,6 +393,26 @@ def box_functions() -> Figure:
     return figure
 
 
+@picture("How many times as long the peers take, on a logarithmic scale; a row with several numbers has several dots.")
+def speed() -> Figure:
+    """The first table of the page, as a plot."""
+    text = (Path(__file__).parent / "speed.md").read_text(encoding="utf-8")
+    table = text.partition("| --- |")[2].partition("\n\n")[0].splitlines()[1:]
+    rows = [row.replace("`", "").strip("| ").split(" | ") for row in table]
+    figure = Figure((9, 0.27 * len(rows) + 0.6), layout="constrained")
+    plot = figure.subplots()
+    for place, (workload, peer, times) in enumerate(rows):
+        numbers = [float(re.findall(r"[\d.]+", part)[0]) for part in times.split(" / ")]
+        plot.plot(numbers, [place] * len(numbers), "o", color=BLUE if "ONNX" in peer else ORANGE, ms=5)
+        name = textwrap.shorten(f"{workload}: {peer}", 92, placeholder=" …")
+        plot.text(0.6, place, name, ha="right", va="center", fontsize=7.5)
+    plot.axvline(1, color=GRAY, lw=0.8)
+    plot.set(xscale="log", xlim=(0.7, 600), ylim=(len(rows) - 0.5, -0.5), yticks=())
+    plot.set_xticks([1, 10, 100], ["1", "10", "100"])
+    plot.spines["left"].set_visible(False)
+    return figure
+
+
 def write(*names: str) -> None:
     """Write these pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -399,10 +421,10 @@ def write(*names: str) -> None:
             PICTURES[name][0]().savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
 
 
-def figure(operator: str) -> str:
-    """The picture of a page, in MyST's notation."""
-    caption = PICTURES[operator][1]
-    return f"```{{figure}} ../_pictures/{operator}.svg\n:alt: {caption}\n\n{caption}\n```\n"
+def figure(name: str) -> str:
+    """A picture in MyST's notation."""
+    caption = PICTURES[name][1]
+    return f"```{{figure}} /_pictures/{name}.svg\n:alt: {caption}\n\n{caption}\n```\n"
 
 
 if __name__ == "__main__":

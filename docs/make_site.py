@@ -70,7 +70,7 @@ def write_made_pages() -> None:
 
 
 def of_site(name: str, text: str, figure: Callable[[str], str]) -> str:
-    """Return a page of docs as the site has it; ``figure`` makes the picture of an operator in MyST's notation."""
+    """Return a page of docs as the site has it; ``figure`` makes the picture of a page in MyST's notation."""
     path = DOCS / f"{name}.md"
     if not path.exists() or MADE in path.parents:
         return text
@@ -80,7 +80,9 @@ def of_site(name: str, text: str, figure: Callable[[str], str]) -> str:
             "\n" + toctree({f"/{page}": title for page, title in pages.items()}, f"caption: {caption}", "hidden:")
             for caption, pages in SECTIONS.items()
         )
-    if path.parent.name == "operators":
+    if name == "speed":
+        text = text.replace("\n| ", f"\n{figure(name)}\n| ", 1)
+    elif path.parent.name == "operators":
         text = text.replace("<!-- end of signatures -->\n", f"\n{figure(path.stem)}", 1)
     return text
 

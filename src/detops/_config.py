@@ -95,7 +95,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, str] |
     Parameters
     ----------
     mode : {"stdout", "dicts"}, default "stdout"
-        Whether to print, or to return the same as a dict; the words are those of :func:`numpy.show_config`.
+        Whether to print, or to return the same as a dict; the words are those of ``numpy.show_config``.
 
     Returns
     -------
