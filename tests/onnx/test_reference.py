@@ -8,6 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 import detops
 import detops.onnx
+from detops.onnx._compositions import COMPOSITIONS
 from detops.onnx._table import OPERATORS, find
 from tests.onnx.models import run_reference
 from tests.support.onnx_nodes import arrays, node_cases
@@ -28,7 +29,7 @@ def test_onnx_node_cases(case) -> None:
 def test_every_operator_is_there_once() -> None:
     classes = [(each.op_domain, each.__name__) for each in detops.onnx.reference_ops()]
     assert sorted(set(classes)) == sorted(classes)
-    assert set(classes) == {(operator.domain, operator.name) for operator in OPERATORS}
+    assert set(classes) == {(operator.domain, operator.name) for operator in (*OPERATORS, *COMPOSITIONS)}
 
 
 def test_roi_align_means_its_opset() -> None:

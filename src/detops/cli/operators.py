@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from detops.onnx._compositions import find as composition
 from detops.onnx._functions import Key, bodies, called, local_functions
-from detops.onnx._table import NodeType, attribute_arguments, find
+from detops.onnx._table import Attribute, NodeType, attribute_arguments, find
 
 if TYPE_CHECKING:
     from detops.cli.decodes import Section
@@ -118,7 +119,8 @@ def _who(place: Place) -> str:
     if place.is_call:
         return "a function of the model"
     if place.operator is None:
-        return "in ONNX Runtime"
+        made_of = composition(place.node.domain, place.node.op_type)
+        return "in ONNX Runtime" if made_of is None else "as nodes that detops.onnx.expand puts in its place"
     return "in the library for ONNX Runtime" if place.operator.native else "in the operators for the evaluator"
 
 
@@ -126,22 +128,23 @@ def _verdict(place: Place) -> tuple[bool, str]:
     """Return whether a node runs, and which part of detops runs it or the reason why none does."""
     if place.is_call:
         return True, _who(place)
-    if place.operator is None:
-        return False, "detops has no such operator"
     node = place.node
+    declared = place.operator or composition(node.domain, node.op_type)
+    if declared is None:
+        return False, "detops has no such operator"
     try:
-        why = _wrong_attribute(place.operator, node) or _refused(place)
+        why = _wrong_attribute(declared.attributes, node) or _refused(place)
     except ImportError:  # without ONNX Runtime, what the node holds is all that can be looked at
         why = ""
     return (False, f"node {node.name or ', '.join(node.output)}: {why}") if why else (True, _who(place))
 
 
-def _wrong_attribute(operator: NodeType, node: Any) -> str:
+def _wrong_attribute(declared: Iterable[Attribute], node: Any) -> str:
     import onnx
 
     try:
         given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute if not each.ref_attr_name}
-        attribute_arguments(operator, given)
+        attribute_arguments(declared, given)
     except (TypeError, ValueError) as error:
         return str(error)
     return ""

@@ -5,11 +5,12 @@ The parts that need the packages onnx or onnxruntime import them when they are c
 
 from typing import Any
 
+from detops.onnx._expansion import expand
 from detops.onnx._library import library_path, session
 from detops.onnx._schemas import register_schemas
 from detops.onnx._table import supported_ops
 
-__all__ = ["library_path", "reference_ops", "register_schemas", "session", "supported_ops"]
+__all__ = ["expand", "library_path", "reference_ops", "register_schemas", "session", "supported_ops"]
 
 
 def __getattr__(name: str) -> Any:

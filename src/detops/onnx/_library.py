@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from detops.onnx._expansion import expand
 from detops.onnx._slots import Slots, slots
 from detops.onnx._table import FLOATS, OPERATORS, REQUIRED, Attribute, NodeType, attribute_argument
 from detops.runtime import _registry
@@ -93,6 +94,8 @@ def _groups(chosen: tuple[str, ...]) -> tuple[str, ...]:
 def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> Any:
     """Return an ONNX Runtime session that knows the operators of this library.
 
+    Nodes that exporters write for TensorRT run as well, if the package onnx is installed: see :func:`expand`.
+
     Parameters
     ----------
     model : str, os.PathLike, bytes or onnx.ModelProto
@@ -120,6 +123,7 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
     See Also
     --------
     library_path : For options of your own.
+    expand : What becomes of nodes that only TensorRT has.
     reference_ops : Run the model in ONNX's own evaluator.
 
     Examples
@@ -146,9 +150,27 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
         )
     with _lock:
         options.register_custom_ops_library(library_path(chosen))
-    if hasattr(model, "SerializeToString"):
-        model = model.SerializeToString()
-    return onnxruntime.InferenceSession(model if isinstance(model, bytes) else os.fspath(model), options, **kwargs)
+    plain = model.SerializeToString() if hasattr(model, "SerializeToString") else model
+    try:
+        return onnxruntime.InferenceSession(plain if isinstance(plain, bytes) else os.fspath(plain), options, **kwargs)
+    except Exception:  # ONNX Runtime's own kinds of exception
+        expanded = _expanded(model)
+        if expanded is None:
+            raise
+    return onnxruntime.InferenceSession(expanded, options, **kwargs)
+
+
+def _expanded(model: Any) -> bytes | None:
+    """A model without compositions; None if it has none, or cannot be read."""
+    try:
+        import onnx
+
+        proto = onnx.load_from_string(model) if isinstance(model, bytes) else model
+        proto = proto if hasattr(proto, "SerializeToString") else onnx.load(os.fspath(proto))
+    except Exception:  # what ONNX Runtime has said is what matters
+        return None
+    expanded: Any = expand(proto)
+    return None if expanded == proto else expanded.SerializeToString()
 
 
 def _has(options: Any, domain: str) -> bool:

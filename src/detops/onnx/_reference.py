@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 
 import detops
+from detops.onnx._compositions import COMPOSITIONS, Composition
 from detops.onnx._functions import called, local_functions
 from detops.onnx._table import OPERATORS, NodeType, attribute_arguments, find
 
@@ -26,7 +28,7 @@ def reference_ops() -> list[type[OpRun]]:
     list of type
         Subclasses of ``onnx.reference.op_run.OpRun``: RoiAlign, MaxRoiPool, ScatterND, NonMaxSuppression, DeformConv,
         GridSample and InstanceNormalization of the default domain, in all their versions, and every operator of
-        the domains mmcv, mmdeploy and detops that :func:`supported_ops` lists.
+        the domains mmcv, mmdeploy and detops that :func:`supported_ops` lists; and the nodes that :func:`expand` takes.
 
     Raises
     ------
@@ -61,8 +63,31 @@ def reference_ops() -> list[type[OpRun]]:
     >>> values.tolist(), indices.tolist()
     ([1.0, 3.0, 3.0], [0, 1, 1])
     """
+    return list(_classes())
+
+
+@functools.cache
+def _classes() -> tuple[type[OpRun], ...]:
     names = dict.fromkeys((operator.domain, operator.name) for operator in OPERATORS)
-    return [_op_run(domain, name) for domain, name in names]
+    return (*(_op_run(domain, name) for domain, name in names), *map(_composed, COMPOSITIONS))
+
+
+def _composed(composition: Composition) -> type[OpRun]:
+    """An operator that runs what it is made of."""
+
+    def _run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        names = [f"input{i}" if value is not None else "" for i, value in enumerate(inputs)]
+        results = [f"output{i}" for i in range(len(self.output))]
+        nodes = composition.nodes("", names, results, attributes)
+        values = [onnx.ValueInfoProto(name=name) for name in names]
+        graph = onnx.helper.make_graph(nodes, "body", values, [onnx.ValueInfoProto(name=name) for name in results])
+        domains = {node.domain for node in nodes} - {""}
+        opsets = [onnx.helper.make_opsetid("", 17), *(onnx.helper.make_opsetid(domain, 1) for domain in domains)]
+        body = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets), new_ops=list(_classes()))
+        return tuple(body.run(None, dict(zip(names, inputs, strict=True))))
+
+    members = {"op_domain": composition.domain, "op_schema": None, "__doc__": composition.title}
+    return type(composition.name, (OpRun,), members | {"_run": _run})
 
 
 def _op_run(domain: str, name: str) -> type[OpRun]:
@@ -166,7 +191,7 @@ def run(operator: NodeType, inputs: Sequence[Any], attributes: dict[str, Any]) -
     try:
         arguments = {
             **operator.fixed,
-            **attribute_arguments(operator, attributes),
+            **attribute_arguments(operator.attributes, attributes),
             **_input_arguments(operator, inputs),
         }
         function = _FAMILIES.get(operator.family) or getattr(detops, operator.family)
@@ -222,7 +247,9 @@ def _nms(function: str) -> Callable[..., Any]:
             if value.size != 1:
                 raise ValueError(f"{name}: expected one number, got shape {value.shape}")
             arguments[name] = value.item()
-        return getattr(detops, function)(**arguments)
+        # As for the other limit, 0 stands for none.
+        top_k = {"pre_nms_top_k": arguments.pop("pre_nms_top_k", 0) or None}
+        return getattr(detops, function)(**arguments, **top_k)
 
     return call
 

@@ -194,7 +194,7 @@ def _dims(operator: NodeType, types: Sequence[Any], attributes: Mapping[str, Any
     make = _FAMILIES.get(operator.family)
     if make is not None:
         try:
-            arguments = attribute_arguments(operator, dict(attributes))
+            arguments = attribute_arguments(operator.attributes, dict(attributes))
         except (TypeError, ValueError):
             arguments = {}  # of what is wrong with a node, those speak that run it
         return make(inputs, arguments)

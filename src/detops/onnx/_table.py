@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -353,7 +353,10 @@ _DEFORM_ATTN = NodeType(
 )
 
 
-def _padded_suppression(domain: str) -> NodeType:
+_TOP_K = Attribute("pre_nms_top_k", "pre_nms_top_k", "int", 0)
+
+
+def _padded_suppression(domain: str, *more: Attribute, **fixed: Any) -> NodeType:
     return NodeType(
         domain,
         "NonMaxSuppression",
@@ -366,7 +369,9 @@ def _padded_suppression(domain: str) -> NodeType:
             Attribute("max_output_boxes_per_class", "max_output_boxes_per_class", "int", 0),
             Attribute("iou_threshold", "iou_threshold", "float", 0.0),
             Attribute("score_threshold", "score_threshold", "float", 0.0),
+            *more,
         ),
+        fixed=fixed,
     )
 
 
@@ -438,9 +443,9 @@ OPERATORS = (
     _SOFT_SUPPRESSION,
     *_exported("mmdeploy"),
     _DEFORM_ATTN,
-    _padded_suppression("mmdeploy"),
+    _padded_suppression("mmdeploy", pre_nms_top_k=0),
     *_DETOPS,
-    _padded_suppression("detops"),
+    _padded_suppression("detops", _TOP_K),
 )
 
 
@@ -453,9 +458,9 @@ def find(domain: str, name: str, version: int) -> NodeType | None:
     return best
 
 
-def attribute_arguments(operator: NodeType, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return what a node's attributes mean as arguments of the public function; unknown attributes are not read."""
-    return {declared.argument: attribute_argument(declared, attributes) for declared in operator.attributes}
+def attribute_arguments(declared: Iterable[Attribute], attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return what a node's attributes mean as arguments; those that are not declared are not read."""
+    return {each.argument: attribute_argument(each, attributes) for each in declared}
 
 
 def attribute_argument(declared: Attribute, attributes: dict[str, Any]) -> Any:

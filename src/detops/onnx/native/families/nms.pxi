@@ -18,6 +18,13 @@ cdef int number_or_input(NodeCall* call, int attribute, int slot, Value* value) 
     return 0
 
 
+cdef int64_t nms_top_k(NodeCall* call) noexcept nogil:
+    """How many boxes of each class take part."""
+    cdef int64_t count = call.inputs[NMS_IN_BOXES].shape[1]
+    cdef int64_t top_k = call.values[NMS_PRE_NMS_TOP_K].whole[0]
+    return min(top_k, count) if top_k else count
+
+
 cdef int nms_limit(NodeCall* call, int64_t* limit) noexcept nogil:
     """How many boxes each class may give; OPEN before that is known."""
     cdef Value value
@@ -31,7 +38,7 @@ cdef int nms_limit(NodeCall* call, int64_t* limit) noexcept nogil:
                  <long long> value.whole[0])
         return REFUSED
     if known(boxes, 1):  # of a limit and an unknown number of boxes, either may be the smaller
-        limit[0] = min(value.whole[0], boxes.shape[1]) if value.whole[0] else boxes.shape[1]
+        limit[0] = min(value.whole[0], nms_top_k(call)) if value.whole[0] else nms_top_k(call)
     return 0
 
 
@@ -47,6 +54,8 @@ cdef int plan_nms(NodeCall* call) noexcept nogil:
         return wrong_value(call, NMS_CENTER_POINT_BOX, "0 or 1")
     if not 0 <= call.values[NMS_OFFSET].whole[0] <= 1:
         return wrong_value(call, NMS_OFFSET, "0 or 1")
+    if call.values[NMS_PRE_NMS_TOP_K].whole[0] < 0:
+        return wrong_value(call, NMS_PRE_NMS_TOP_K, "at least 0")
     if nms_limit(call, &limit):
         return REFUSED
     call.outputs[0].rank = 2
@@ -83,7 +92,7 @@ cdef int compute_nms(NodeCall* call) noexcept nogil:
     work.scores = <const real*> scores.data
     work.score_thresholds = NULL
     work.batches, work.classes, work.count = scores.shape[0], scores.shape[1], scores.shape[2]
-    work.top_k = work.count
+    work.top_k = nms_top_k(call)
     work.limit = limit
     work.iou_threshold = iou.number[0]
     work.score_threshold = score.number[0] if score.number[0] > 0 else -INFINITY
