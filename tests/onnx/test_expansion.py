@@ -412,6 +412,17 @@ def test_a_session_takes_files_and_bytes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, feeds["x"][:, [1, 3]])
 
 
+def test_a_file_with_weights_beside_it(tmp_path: Path) -> None:
+    proto, feeds = two_nodes()
+    x = onnx.numpy_helper.from_array(feeds.pop("x"), "x")
+    proto.graph.initializer.append(x)
+    del proto.graph.input[0]
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path, save_as_external_data=True, location="weights", size_threshold=0)
+    (got,) = detops.onnx.session(path).run(None, feeds)
+    np.testing.assert_array_equal(got, onnx.numpy_helper.to_array(x)[:, [1, 3]])
+
+
 def test_the_runtime_speaks_of_other_nodes() -> None:
     proto = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 13, "mmdeploy": 1]> g (float[N] x) => (float[N] y) { y = mmdeploy.Odd (x) }'
@@ -433,6 +444,21 @@ def test_the_runtime_speaks_of_other_nodes() -> None:
 def test_wrong_attributes(name: str, attributes: dict[str, Any], said: str) -> None:
     proto = model_of("mmcv", name, {"input": np.zeros((1, 1, 2, 2), np.float32)}, attributes, "f")
     with pytest.raises(ValueError, match=said):
+        detops.onnx.expand(proto)
+
+
+@pytest.mark.parametrize(
+    ("domain", "name", "limit"),
+    [
+        ("mmdeploy", "TRTBatchedNMS", "keep_topk"),
+        ("TRT", "BatchedNMS_TRT", "keepTopK"),
+        ("TRT", "EfficientNMS_TRT", "max_output_boxes"),
+    ],
+)
+def test_nothing_to_keep(domain: str, name: str, limit: str) -> None:
+    thresholds = {"iou_threshold": 0.5, "score_threshold": 0.5, "iouThreshold": 0.5, "scoreThreshold": 0.5}
+    proto = model_of(domain, name, scene(1, 2, 1, 1), {limit: 0, **thresholds}, "f")
+    with pytest.raises(ValueError, match=f"{name}: attribute {limit}: expected at least 1, got 0"):
         detops.onnx.expand(proto)
 
 

@@ -202,6 +202,22 @@ def one_node(text: str, types: str = "float[1, 1, 4, 4] x, float[1, 2, 2, 2] g, 
     )
 
 
+def test_a_composition_runs(tmp_path: Path, capsys) -> None:
+    path = str(tmp_path / "model.onnx")
+    onnx.save(one_node("mmcv.MMCVCornerPool <mode = 0> (x)", "float[1, 1, 4, 4] x"), path)
+    assert opens(path)
+    code, found = inspected(path, capsys)
+    (use,) = found["custom_operators"]
+    assert (code, use["runs"]) == (0, True)
+    assert "detops.onnx.expand" in use["reason"]
+    np.save(tmp_path / "x.npy", np.eye(4, dtype=np.float32)[None, None])
+    inputs = ["--input", f"x={tmp_path / 'x.npy'}"]
+    for engine in ("onnxruntime", "reference"):
+        out = str(tmp_path / f"{engine}.npz")
+        assert main(["run", path, *inputs, "--engine", engine, "-o", out]) == 0
+        np.testing.assert_array_equal(np.load(out)["y"][0, 0], np.triu(np.ones((4, 4))))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -221,6 +237,9 @@ def one_node(text: str, types: str = "float[1, 1, 4, 4] x, float[1, 2, 2, 2] g, 
         ),
         (f"{ROI}> (x)", "node y: "),
         ("mmcv.MMCVDeformConv2d <stride = 1> (x, g, x)", "attribute stride: expected a list of integers, got 1"),
+        ("mmcv.MMCVCornerPool <mode = 1.0> (x)", "attribute mode: expected an integer, got 1.0"),
+        ("mmcv.MMCVCornerPool <mode = 7> (x)", "attribute mode: expected 0 (top)"),
+        ("mmdeploy.GatherTopk (x)", "GatherTopk: expected 2 inputs, got ['x']"),
     ],
 )
 def test_what_does_not_run_is_said(text: str, reason: str, tmp_path: Path, capsys) -> None:

@@ -8,7 +8,7 @@ evaluator runs them as its body.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,22 +71,6 @@ class Nodes:
         numbers = self("Range", self.constant(0), scalar, self.constant(1))
         return str(self("Reshape", numbers, self.constant(shape)))
 
-    def column(self, value: str, index: int) -> str:
-        """One column of (rows, columns), of shape (rows,)."""
-        return str(self("Gather", value, self.constant(index), axis=1))
-
-    def picked(self, values: str, indices: str) -> str:
-        """Of values (B, N, ...) those at indices (B, K), each in its batch."""
-        count, shape = self.size(values, 1), self("Shape", values)
-        rest = self("Slice", shape, self.constant([2]), self.constant([np.iinfo(INT64).max]))
-        flat = self("Reshape", values, self("Concat", self.product(self.size(values, 0), count), rest, axis=0))
-        start = self.product(self.counted(self.size(values, 0), -1, 1), count)
-        return str(self("Gather", flat, self("Add", indices, start), axis=0))
-
-    def at_least(self, value: str, other: str) -> str:
-        """Where a value is not below another; nowhere for NaN."""
-        return str(self("Or", self("Greater", value, other), self("Equal", value, other)))
-
 
 @dataclass(frozen=True)
 class Composition:
@@ -142,9 +126,8 @@ class _Detections:
     boxes: str
     scores: str
     labels: str  # int64, -1 where nothing was found
-    indices: (
-        str  # int64, of the boxes in their batch, class by class where each has its own; -1 where nothing was found
-    )
+    # int64, of the boxes in their batch, class by class where each has its own; -1 where nothing was found
+    indices: str
 
 
 def _suppressed(
@@ -165,13 +148,12 @@ def _suppressed(
     (of all, where classes don't matter) if that is above 0.
     """
     batches, real_count, classes = (nodes.size(scores, axis) for axis in range(3))
-    owners, numbers = nodes.size(boxes, 2), nodes.size(boxes, 3)
-    one = nodes.constant([1])
-    lowest = nodes.constant(-np.inf, FLOAT32)
+    owners = nodes.size(boxes, 2)
+    one, lowest = nodes.constant([1]), nodes.constant(-np.inf, FLOAT32)
 
     # One box of zeros more, without a score: what is not found is that one, and no axis is empty.
     scores = nodes("Concat", scores, nodes.filled(-np.inf, FLOAT32, batches, 1, classes), axis=1)
-    boxes = nodes("Concat", boxes, nodes.filled(0, FLOAT32, batches, 1, owners, numbers), axis=1)
+    boxes = nodes("Concat", boxes, nodes.filled(0, FLOAT32, batches, 1, owners, 4), axis=1)
     count = nodes("Add", real_count, one)
     boxes, scores = nodes("Transpose", boxes, perm=[0, 2, 1, 3]), nodes("Transpose", scores, perm=[0, 2, 1])
     if score_threshold < 0:  # which is none to the node below
@@ -191,7 +173,7 @@ def _suppressed(
     scores = nodes("Reshape", scores, nodes.shape(sets, of_set, members))
     rows = nodes(
         "NonMaxSuppression",
-        nodes("Reshape", candidates, nodes.shape(sets, members, numbers)),
+        nodes("Reshape", candidates, nodes.shape(sets, members, 4)),
         scores,
         domain="detops",
         max_output_boxes_per_class=limit,
@@ -217,7 +199,7 @@ def _suppressed(
     owner = nodes("Where", nodes("Equal", owners, one), nodes.constant([0]), label)
     start = nodes.product(nodes.counted(batches, -1, 1), owners, count)
     row = nodes("Add", start, nodes("Add", nodes.product(owner, count), box))
-    table = nodes("Reshape", boxes, nodes.shape(-1, numbers))
+    table = nodes("Reshape", boxes, nodes.shape(-1, 4))
     none = nodes.constant(-1)
     return _Detections(
         found=found,
@@ -230,11 +212,6 @@ def _suppressed(
 
 def _attribute(name: str, kind: Any, *default: Any, argument: str = "") -> Attribute:
     return Attribute(name, argument or name, kind, *default)
-
-
-def _clipped(nodes: Nodes, boxes: str, clip_boxes: int) -> str:
-    bounds = nodes.constant(0, FLOAT32), nodes.constant(1, FLOAT32)
-    return str(nodes("Clip", boxes, *bounds)) if clip_boxes else boxes
 
 
 def _at_least_one(name: str, value: int) -> int:
@@ -253,43 +230,44 @@ _BATCHED = (
 )
 
 
-def _trt_batched_nms(
+def _batched(
     nodes: Nodes,
     inputs: list[str],
+    limit: str,
     keep_topk: int,
     topk: int,
     iou_threshold: float,
     score_threshold: float,
     background_label_id: int,
     clip_boxes: int,
-) -> Sequence[str]:
+) -> _Detections:
     found = _suppressed(
         nodes,
         *inputs,
-        limit=_at_least_one("keep_topk", keep_topk),
+        limit=_at_least_one(limit, keep_topk),
         top_k=topk,
         iou_threshold=iou_threshold,
         score_threshold=score_threshold,
         background=background_label_id,
     )
-    column = nodes("Reshape", found.scores, nodes.constant([0, keep_topk, 1]))
-    dets = nodes("Concat", _clipped(nodes, found.boxes, clip_boxes), column, axis=2)
+    if not clip_boxes:
+        return found
+    bounds = nodes.constant(0, FLOAT32), nodes.constant(1, FLOAT32)
+    return replace(found, boxes=nodes("Clip", found.boxes, *bounds))
+
+
+def _trt_batched_nms(nodes: Nodes, inputs: list[str], **options: Any) -> Sequence[str]:
+    """MMDeploy's: boxes and scores in one."""
+    found = _batched(nodes, inputs, "keep_topk", **options)
+    column = nodes("Reshape", found.scores, nodes.constant([0, options["keep_topk"], 1]))
+    dets = nodes("Concat", found.boxes, column, axis=2)
     return dets, nodes.cast(found.labels, INT32), nodes.cast(found.indices, INT32)
 
 
-def _batched_nms_trt(nodes: Nodes, inputs: list[str], keep_topk: int, clip_boxes: int, **rest: Any) -> Sequence[str]:
+def _batched_nms_trt(nodes: Nodes, inputs: list[str], **options: Any) -> Sequence[str]:
     """TensorRT's own: the count, and everything else by itself."""
-    found = _suppressed(
-        nodes,
-        *inputs,
-        limit=_at_least_one("keepTopK", keep_topk),
-        top_k=rest["topk"],
-        iou_threshold=rest["iou_threshold"],
-        score_threshold=rest["score_threshold"],
-        background=rest["background_label_id"],
-    )
-    boxes = _clipped(nodes, found.boxes, clip_boxes)
-    return _count(nodes, found, keep_topk), boxes, found.scores, nodes.cast(found.labels, FLOAT32)
+    found = _batched(nodes, inputs, "keepTopK", **options)
+    return _count(nodes, found, options["keep_topk"]), found.boxes, found.scores, nodes.cast(found.labels, FLOAT32)
 
 
 def _count(nodes: Nodes, found: _Detections, limit: int) -> str:
@@ -316,12 +294,10 @@ def _efficient_nms(
 ) -> Sequence[str]:
     boxes, scores = inputs
     boxes = nodes("Reshape", boxes, nodes.constant([0, 0, -1, 4]))  # those of all classes may lack the axis
-    corner, size = nodes.constant([0, 1]), nodes.constant([2, 3])
-    first, second = nodes("Gather", boxes, corner, axis=3), nodes("Gather", boxes, size, axis=3)
     if box_coding:
-        half = nodes("Mul", second, nodes.constant(0.5, FLOAT32))
-        first, second = nodes("Sub", first, half), nodes("Add", first, half)
-    boxes = nodes("Concat", first, second, axis=3)
+        center, size = (nodes("Gather", boxes, nodes.constant(pair), axis=3) for pair in ([0, 1], [2, 3]))
+        half = nodes("Mul", size, nodes.constant(0.5, FLOAT32))
+        boxes = nodes("Concat", nodes("Sub", center, half), nodes("Add", center, half), axis=3)
     if score_activation:
         scores = nodes("Sigmoid", scores)
     found = _suppressed(
@@ -336,14 +312,18 @@ def _efficient_nms(
         background=background_class,
         agnostic=bool(class_agnostic),
     )
-    zero = nodes.constant(0)
-    labels = nodes("Where", found.found, found.labels, zero)
+    labels = nodes("Where", found.found, found.labels, nodes.constant(0))
     return _count(nodes, found, max_output_boxes), found.boxes, found.scores, nodes.cast(labels, INT32)
 
 
 def _gather_topk(nodes: Nodes, inputs: list[str]) -> Sequence[str]:
+    """Of values (B, N, ...) those at indices (B, K), each in its batch."""
     values, indices = inputs
-    return (nodes.picked(values, nodes.cast(indices, INT64)),)
+    batches, count = nodes.size(values, 0), nodes.size(values, 1)
+    rest = nodes("Slice", nodes("Shape", values), nodes.constant([2]), nodes.constant([np.iinfo(INT64).max]))
+    flat = nodes("Reshape", values, nodes("Concat", nodes.product(batches, count), rest, axis=0))
+    start = nodes.product(nodes.counted(batches, -1, 1), count)
+    return (nodes("Gather", flat, nodes("Add", nodes.cast(indices, INT64), start)),)
 
 
 def _grid_priors(nodes: Nodes, inputs: list[str], stride_h: int, stride_w: int) -> Sequence[str]:
@@ -360,6 +340,7 @@ def _grid_priors(nodes: Nodes, inputs: list[str], stride_h: int, stride_w: int) 
 
 
 def _attention(nodes: Nodes, inputs: list[str]) -> Sequence[str]:
+    """Of queries (B, T, E), keys and values (B, S, E); the mask is added to the weights."""
     query, key, value, *mask = inputs
     root = nodes("Sqrt", nodes.cast(nodes.size(query, 2), FLOAT32))
     weights = nodes("MatMul", nodes("Div", query, root), nodes("Transpose", key, perm=[0, 2, 1]))
@@ -406,107 +387,58 @@ def _corner_pool(nodes: Nodes, inputs: list[str], mode: int) -> Sequence[str]:
     return (turned(highest),)
 
 
-def _levels(
+def _multi_level_roi_align(
     nodes: Nodes,
-    rois: str,
-    features: Sequence[str],
-    align: Callable[[str, str, float], str],
-    extent: Callable[[str], str],
+    inputs: list[str],
+    featmap_strides: tuple[float, ...],
     finest_scale: int,
-    scales: Sequence[float],
-) -> str:
-    """Pool each roi from the level of its size, and put the results in the order of the rois.
-
-    The level is that of log2(size / finest_scale), rounded down.
-    """
-    if len(features) != len(scales):
-        raise ValueError(f"expected a map of features for each of {len(scales)} levels, got {len(features)}")
-    size = nodes(
-        "Add",
-        nodes("Div", nodes("Sqrt", extent(rois)), nodes.constant(finest_scale, FLOAT32)),
-        nodes.constant(1e-6, FLOAT32),
-    )
+    roi_scale_factor: float,
+    pool_mode: int,
+    **options: int,
+) -> Sequence[str]:
+    """Pool each roi from the level of its size, log2(size / finest_scale) rounded down, in the order of the rois."""
+    rois, *features = inputs
+    if len(features) != len(featmap_strides):
+        raise ValueError(f"expected a map of features for each of {len(featmap_strides)} levels, got {len(features)}")
+    x1, y1, x2, y2 = (nodes("Gather", rois, nodes.constant(column), axis=1) for column in range(1, 5))
+    side = nodes("Sqrt", nodes.product(nodes("Sub", y2, y1), nodes("Sub", x2, x1)))
+    size = nodes("Add", nodes("Div", side, nodes.constant(finest_scale, FLOAT32)), nodes.constant(1e-6, FLOAT32))
     level = nodes.filled(0, INT64, nodes.size(rois, 0))
     for k in range(1, len(features)):
-        level = nodes("Add", level, nodes.cast(nodes.at_least(size, nodes.constant(2.0**k, FLOAT32)), INT64))
+        least = nodes.constant(2.0**k, FLOAT32)
+        reached = nodes("Or", nodes("Greater", size, least), nodes("Equal", size, least))
+        level = nodes("Add", level, nodes.cast(reached, INT64))
     places, pooled = [], []
-    for k, (feature, scale) in enumerate(zip(features, scales, strict=True)):
+    for k, (feature, stride) in enumerate(zip(features, featmap_strides, strict=True)):
         here = nodes("Reshape", nodes("NonZero", nodes("Equal", level, nodes.constant(k))), nodes.constant([-1]))
         places.append(here)
-        pooled.append(align(feature, nodes("Gather", rois, here), scale))
-    order = nodes("Concat", *places, axis=0)
-    _, back = nodes("TopK", order, nodes.size(order, 0), largest=0, count=2)
-    return str(nodes("Gather", nodes("Concat", *pooled, axis=0), back))
-
-
-def _multi_level(
-    nodes: Nodes, inputs: list[str], featmap_strides: tuple[float, ...], pool_mode: int, **rest: Any
-) -> Any:
-    rois, *features = inputs
-    return _roi_extractor(nodes, rois, features, [1 / stride for stride in featmap_strides], pool_mode != 0, **rest)
-
-
-def _roi_extractor(
-    nodes: Nodes,
-    rois: str,
-    features: Sequence[str],
-    scales: Sequence[float],
-    average: bool,
-    output_height: int,
-    output_width: int,
-    sampling_ratio: int,
-    roi_scale_factor: float,
-    finest_scale: int,
-    aligned: int,
-) -> Sequence[str]:
-    def extent(rois: str) -> str:
-        x1, y1, x2, y2 = (nodes.column(rois, i) for i in range(1, 5))
-        return nodes.product(nodes("Sub", y2, y1), nodes("Sub", x2, x1))
-
-    def align(feature: str, rois: str, scale: float) -> str:
-        return str(
+        pooled.append(
             nodes(
                 "MMCVRoiAlign",
                 feature,
-                _rescaled(nodes, rois, roi_scale_factor),
+                _rescaled(nodes, nodes("Gather", rois, here), roi_scale_factor),
                 domain="mmdeploy",
-                output_height=output_height,
-                output_width=output_width,
-                spatial_scale=scale,
-                sampling_ratio=sampling_ratio,
-                mode="avg" if average else "max",
-                aligned=aligned,
+                spatial_scale=1 / stride,
+                mode="avg" if pool_mode else "max",
+                **options,
             )
         )
-
-    return (_levels(nodes, rois, features, align, extent, finest_scale, scales),)
+    order = nodes("Concat", *places, axis=0)
+    _, back = nodes("TopK", order, nodes.size(order, 0), largest=0, count=2)
+    return (nodes("Gather", nodes("Concat", *pooled, axis=0), back),)
 
 
 def _rescaled(nodes: Nodes, rois: str, factor: float) -> str:
     """Rois around the same centers, larger by a factor: in MMDeploy their sides count the pixels of both corners."""
     if factor in (0, 1):
         return rois
-    first, second = (
-        nodes("Gather", rois, nodes.constant([1, 2]), axis=1),
-        nodes("Gather", rois, nodes.constant([3, 4]), axis=1),
-    )
+    batch, first, second = (nodes("Gather", rois, nodes.constant(part), axis=1) for part in ([0], [1, 2], [3, 4]))
     half, one = nodes.constant(0.5, FLOAT32), nodes.constant(1, FLOAT32)
     center = nodes("Mul", nodes("Add", first, second), half)
     sides = nodes("Mul", nodes("Add", nodes("Sub", second, first), one), nodes.constant(factor, FLOAT32))
     reach = nodes("Mul", nodes("Sub", sides, one), half)
-    batch = nodes("Gather", rois, nodes.constant([0]), axis=1)
     return str(nodes("Concat", batch, nodes("Sub", center, reach), nodes("Add", center, reach), axis=1))
 
-
-_OF_LEVELS = (
-    _attribute("output_height", "int"),
-    _attribute("output_width", "int"),
-    _attribute("sampling_ratio", "int"),
-    _attribute("roi_scale_factor", "float", 0.0),
-    _attribute("finest_scale", "int"),
-    _attribute("featmap_strides", "floats"),
-    _attribute("aligned", "int", 1),
-)
 
 _TENSORRT_NMS = (
     _attribute("keepTopK", "int", argument="keep_topk"),
@@ -531,8 +463,17 @@ COMPOSITIONS = (
         "mmdeploy",
         "MMCVMultiLevelRoiAlign",
         (2, None),
-        (*_OF_LEVELS, _attribute("pool_mode", "int", 1)),
-        _multi_level,
+        (
+            _attribute("output_height", "int"),
+            _attribute("output_width", "int"),
+            _attribute("sampling_ratio", "int"),
+            _attribute("roi_scale_factor", "float", 0.0),
+            _attribute("finest_scale", "int"),
+            _attribute("featmap_strides", "floats"),
+            _attribute("aligned", "int", 1),
+            _attribute("pool_mode", "int", 1),
+        ),
+        _multi_level_roi_align,
     ),
     Composition("mmdeploy", "ScaledDotProductAttentionTRT", (3, 4), (), _attention),
     Composition(

@@ -8,6 +8,7 @@ from typing import Any
 
 from detops.onnx import _compositions
 from detops.onnx._functions import bodies, local_functions
+from detops.onnx._shapes import entries_in
 
 # Operators have the forms that a composition writes from this operator set of ONNX on.
 OLDEST = 11
@@ -108,19 +109,16 @@ def _import(owner: Any, domains: set[str]) -> None:
 
 def _prefixes(model: Any) -> Iterator[str]:
     """Beginnings of names that no value of the model has."""
+    names = set[str]().union(*map(_names, (model.graph, *model.functions)))
     start = "expanded"
-    while any(name.startswith(start) for name in _names(model)):
+    while any(name.startswith(start) for name in names):
         start += "_"
     return (f"{start}{number}/" for number in itertools.count())
 
 
-def _names(model: Any) -> set[str]:
-    pending = [model.graph, *model.functions]
-    names: set[str] = set()
-    for body in pending:
-        for node in body.node:
-            names.update(node.input, node.output)
-            pending += bodies(node)
-        names.update(each if isinstance(each, str) else each.name for each in body.input)
-        names.update(each.name for each in getattr(body, "initializer", ()))
+def _names(body: Any) -> set[str]:
+    """The names of all values in a graph or function, and in what it holds."""
+    names = entries_in(body) if hasattr(body, "initializer") else set(body.input)
+    for node in body.node:
+        names.update(node.input, node.output, *map(_names, bodies(node)))
     return names

@@ -153,6 +153,8 @@ def session(model: Any, *, domains: Iterable[str] = DOMAINS, **kwargs: Any) -> A
     plain = model.SerializeToString() if hasattr(model, "SerializeToString") else model
     try:
         return onnxruntime.InferenceSession(plain if isinstance(plain, bytes) else os.fspath(plain), options, **kwargs)
+    except MemoryError:
+        raise
     except Exception:  # ONNX Runtime's own kinds of exception
         expanded = _expanded(model)
         if expanded is None:

@@ -353,9 +353,6 @@ _DEFORM_ATTN = NodeType(
 )
 
 
-_TOP_K = Attribute("pre_nms_top_k", "pre_nms_top_k", "int", 0)
-
-
 def _padded_suppression(domain: str, *more: Attribute, **fixed: Any) -> NodeType:
     return NodeType(
         domain,
@@ -445,7 +442,7 @@ OPERATORS = (
     _DEFORM_ATTN,
     _padded_suppression("mmdeploy", pre_nms_top_k=0),
     *_DETOPS,
-    _padded_suppression("detops", _TOP_K),
+    _padded_suppression("detops", Attribute("pre_nms_top_k", "pre_nms_top_k", "int", 0)),
 )
 
 
